@@ -1,0 +1,90 @@
+use std::fmt;
+
+/// Shows text a stranger wrote so that it cannot move the cursor, change colours, hide or reorder
+/// what stands beside it. Everything outside printable ASCII and ordinary letters is escaped.
+#[derive(Clone, Copy)]
+pub struct Escaped<'a>(pub &'a [u8]);
+
+/// [`Escaped`] as a string, cut to `most` bytes of input with the number of bytes left out.
+pub fn escape(text: impl AsRef<[u8]>, most: usize) -> String {
+    let bytes = text.as_ref();
+    if bytes.len() <= most {
+        return Escaped(bytes).to_string();
+    }
+    format!(
+        "{}… ({} bytes more)",
+        Escaped(&bytes[..most]),
+        bytes.len() - most
+    )
+}
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                write_char(f, c)?;
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
+    match c {
+        '\n' => f.write_str("\\n"),
+        '\t' => f.write_str("\\t"),
+        '\r' => f.write_str("\\r"),
+        '\\' => f.write_str("\\\\"),
+        ' '..='~' => write!(f, "{c}"),
+        c if is_harmless(c) => write!(f, "{c}"),
+        c => write!(f, "\\u{{{:x}}}", u32::from(c)),
+    }
+}
+
+/// Letters and digits of any script. Marks, formats (bidi, zero width), separators, private use
+/// and symbols are not: those are what spoofs are made of.
+fn is_harmless(c: char) -> bool {
+    c.is_alphanumeric() && !matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_comes_through() {
+        for hostile in [
+            "\x1b[31m",
+            "\u{9b}2J",
+            "a\u{202e}b",
+            "\u{200b}",
+            "\u{feff}",
+            "\r",
+            "\x07",
+            "\u{2028}",
+        ] {
+            let shown = escape(hostile, 100);
+            assert!(
+                shown
+                    .chars()
+                    .all(|c| !c.is_control() && !"\u{202e}\u{200b}\u{feff}\u{2028}".contains(c)),
+                "{shown:?}"
+            );
+            assert!(shown.contains('\\'), "{shown}");
+        }
+    }
+
+    #[test]
+    fn ordinary_text_stays_readable() {
+        assert_eq!(escape("src/größe.rs line 3", 100), "src/größe.rs line 3");
+    }
+
+    #[test]
+    fn invalid_utf8_and_length_are_shown_not_hidden() {
+        assert_eq!(escape(b"a\xff\\", 10), "a\\xff\\\\");
+        assert_eq!(escape("abcdef", 3), "abc… (3 bytes more)");
+    }
+}

@@ -1,0 +1,23 @@
+//! The words every other crate speaks: digests, canonical JSON, relative paths, refusal codes,
+//! exit codes, and the safe display of text a stranger wrote. No IO happens here.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod canonical;
+mod digest;
+mod display;
+mod exit;
+mod path;
+mod refusal;
+mod strict;
+mod verdict;
+
+pub use bytes::Bytes;
+pub use canonical::{CanonicalError, canonical_json};
+pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
+pub use display::{Escaped, escape};
+pub use exit::Exit;
+pub use path::{PathFault, RelPath};
+pub use refusal::{Code, Explanation, Fault, Refusal, Refused};
+pub use strict::{StrictError, parse_strict};
+pub use verdict::{Decision, VERDICT_SCHEMA, Verdict};

@@ -1,0 +1,13 @@
+//! Plain data that travels between the stages of a flight. Each type is what one stage proves to
+//! the next; none of them does anything.
+#![forbid(unsafe_code)]
+
+mod attestation;
+mod build;
+mod capture;
+mod closing;
+
+pub use attestation::{Attestation, EvidenceClass, Probe, Reading, RunnerIdentity, Toolchain};
+pub use build::{BuildRecord, Built, Diagnostic, Package};
+pub use capture::{Captured, Change, ChangeKind, FileState, Kept};
+pub use closing::Closed;

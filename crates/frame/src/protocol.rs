@@ -1,0 +1,252 @@
+//! What the host may ask of the runner, and what the runner may answer.
+//!
+//! The runner is dumb: it is handed inputs, it runs, it reports. It never sees an expected output
+//! and never judges. Everything it says is data from an untrusted place.
+
+use flightproof_core::{Bytes, Digest, RelPath};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name and major version of the protocol. The runner says it in its [`Hello`]; the host refuses
+/// another one.
+pub const PROTOCOL: &str = "flightproof/runner/1";
+
+/// Where things lie inside every session. Constant, so that no program can tell sessions apart.
+pub mod layout {
+    /// The program that is the runner.
+    pub const RUNNER: &str = "/runner/flights";
+    /// The toolchain, read-only.
+    pub const TOOLCHAIN: &str = "/toolchain";
+    /// The captured tree: owned by the runner, not writable by a build or a case.
+    pub const SOURCE: &str = "/work/src";
+    /// The `.crate` files as they were uploaded.
+    pub const CRATES: &str = "/work/crates";
+    /// The unpacked dependencies, a cargo directory source.
+    pub const VENDOR: &str = "/work/vendor";
+    /// The witness's driver and the mutation guard.
+    pub const EXTRA: &str = "/work/extra";
+    /// Build output; the build's uid writes here.
+    pub const TARGET: &str = "/work/target";
+    /// `CARGO_HOME` of a build.
+    pub const CARGO_HOME: &str = "/work/home";
+    /// `TMPDIR` of a build.
+    pub const TMP: &str = "/work/tmp";
+    /// Promoted programs: owned by the runner, executable by a case.
+    pub const EXE: &str = "/exe";
+    /// Scratch and working directory of a case; emptied after each.
+    pub const CASE: &str = "/case";
+}
+
+/// One request. Each gets exactly one [`Reply`] with the same sequence number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Receive a PAWS1 snapshot (`bytes` long, in DATA messages after this one) and extract it.
+    Put {
+        /// Where to.
+        place: Place,
+        /// Length of the archive in bytes.
+        bytes: u64,
+        /// The snapshot id it must have.
+        snapshot: Digest,
+    },
+    /// Unpack uploaded `.crate` files into the vendor directory, each SHA-256 checked first.
+    Unpack {
+        /// The files, by name and digest.
+        crates: Vec<CrateFile>,
+    },
+    /// Run one program to its end.
+    Exec(Exec),
+    /// Copy a build product to where cases may execute it, and nobody may change it.
+    Promote {
+        /// Absolute path below [`layout::TARGET`].
+        from: String,
+        /// File name it gets below [`layout::EXE`].
+        name: String,
+    },
+    /// Try every forbidden act from a case's place and say what happened.
+    Probe,
+}
+
+/// Where an upload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// [`layout::SOURCE`], which must not exist yet.
+    Source,
+    /// Files that replace files of the same path in [`layout::SOURCE`].
+    Overlay,
+    /// [`layout::CRATES`], which must not exist yet.
+    Crates,
+    /// [`layout::EXTRA`]; files of the same path are replaced.
+    Extra,
+}
+
+/// One dependency as cargo's cache holds it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrateFile {
+    /// Package name.
+    pub name: String,
+    /// Exact version.
+    pub version: String,
+    /// SHA-256 of the `.crate` file, equal to the lock's checksum.
+    pub sha256: Digest,
+}
+
+impl CrateFile {
+    /// The name of the file in cargo's cache and in the upload: `name-version.crate`.
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.crate", self.name, self.version)
+    }
+}
+
+/// One program run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// Under which walls it runs.
+    pub role: Role,
+    /// Absolute path (a build) or the name of a promoted program (a case).
+    pub program: String,
+    /// Arguments after argv\[0\], which is constant.
+    pub args: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Standard input, whole. Closed after the last byte.
+    pub stdin: Bytes,
+    /// Files laid into the case's scratch before the start. Empty for a build.
+    pub files: BTreeMap<RelPath, Bytes>,
+    /// What ends it.
+    pub limits: ExecLimits,
+    /// For a program built with a mutation guard: which mutant is active (0: none). Handed over on
+    /// a descriptor the guard closes before `main`; the program cannot see it.
+    pub selector: Option<u64>,
+}
+
+/// The walls around one program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The build: its own uid, reads sources and toolchain, writes only build output.
+    Build,
+    /// A case: a fresh uid and pid namespace, executes only promoted programs, writes only its
+    /// own scratch.
+    Case,
+}
+
+/// Limits of one program run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecLimits {
+    /// Wall clock from start to end, milliseconds.
+    pub wall_ms: u64,
+    /// Most bytes kept of standard output; more ends the run.
+    pub stdout_bytes: u64,
+    /// Most bytes kept of standard error; more ends the run.
+    pub stderr_bytes: u64,
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Reply {
+    /// To [`Request::Put`]: what was received, as computed inside.
+    Put {
+        /// The snapshot id of the bytes that arrived.
+        snapshot: Digest,
+        /// Number of files written.
+        files: u64,
+    },
+    /// To [`Request::Unpack`].
+    Unpacked {
+        /// Number of packages.
+        packages: u64,
+    },
+    /// To [`Request::Exec`].
+    Exec(Outcome),
+    /// To [`Request::Promote`].
+    Promoted {
+        /// SHA-256 of the copy.
+        sha256: Digest,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// To [`Request::Probe`].
+    Probe {
+        /// One reading per act.
+        readings: Vec<ProbeReading>,
+    },
+    /// The runner could not do what was asked.
+    Refused {
+        /// A code of the runner's, such as `runner/PLACE_OCCUPIED`.
+        code: String,
+        /// One line.
+        detail: String,
+    },
+}
+
+/// How a program run ended, as the runner saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// The end itself.
+    pub status: Status,
+    /// Standard output up to its limit.
+    pub stdout: Bytes,
+    /// Standard error up to its limit.
+    pub stderr: Bytes,
+    /// Whether both streams were read to their end.
+    pub complete: bool,
+    /// For a run with a selector: whether the guard took it before `main`.
+    pub armed: bool,
+}
+
+/// The end of a program run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Status {
+    /// It ended by itself. The only end that says something about the program's answer.
+    Exited {
+        /// Exit status, 0..=255.
+        code: u8,
+    },
+    /// A signal ended it.
+    Signaled {
+        /// Signal number.
+        signal: u8,
+    },
+    /// Its wall clock ran out.
+    TimedOut,
+    /// It wrote more than its limit.
+    OutputLimit,
+    /// It never started. No verdict about the program.
+    LaunchFailed {
+        /// One line.
+        reason: String,
+    },
+}
+
+/// The first message of a runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: String,
+    /// Its process id inside the session: 1.
+    pub pid: u32,
+    /// Landlock ABI of the kernel, as seen inside.
+    pub landlock_abi: u32,
+}
+
+/// What happened when one forbidden act was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReading {
+    /// Name of the act, such as `connect-inet`.
+    pub act: String,
+    /// Whether it was prevented.
+    pub denied: bool,
+    /// How: an errno name, a signal, or what was reached.
+    pub how: String,
+}
