@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod scan;
 
 pub mod certificate;
 pub mod dependency;
@@ -10,6 +11,7 @@ pub mod dsse;
 pub mod fence;
 pub mod judge;
 pub mod key;
+pub mod lines;
 pub mod mutation;
 pub mod policy;
 pub mod verify;

@@ -1,0 +1,239 @@
+//! Where the lines of a Rust text start: in code, in a comment, or inside a string.
+//!
+//! Total over any bytes: a text that is no Rust gets some answer, never a failure. It decides
+//! nothing about safety by itself; the parser's own lexer does that in [`crate::tokens`].
+
+/// The state the lexer is in where a line starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LineStart {
+    /// Ordinary code.
+    Code,
+    /// A block comment, this many levels deep.
+    Comment(u32),
+    /// A string with escapes.
+    Text,
+    /// A raw string closed by a quote and this many `#`.
+    Raw(usize),
+}
+
+/// One line and what stands on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScannedLine<'a> {
+    /// Its bytes, the line end included.
+    pub(crate) bytes: &'a [u8],
+    /// Where it starts.
+    pub(crate) start: LineStart,
+    /// Whether anything but white space and comments is on it.
+    pub(crate) has_code: bool,
+}
+
+/// Every line of a text.
+pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
+    let mut state = LineStart::Code;
+    let mut lines = Vec::new();
+    for bytes in text.split_inclusive(|byte| *byte == b'\n') {
+        let start = state;
+        let has_code = if lines.is_empty() && is_shebang(bytes) {
+            false
+        } else {
+            Line {
+                rest: bytes,
+                state: &mut state,
+                has_code: false,
+            }
+            .read()
+        };
+        lines.push(ScannedLine {
+            bytes,
+            start,
+            has_code,
+        });
+    }
+    lines
+}
+
+/// `#!/bin/sh` is skipped by the compiler, `#![attribute]` is not.
+fn is_shebang(line: &[u8]) -> bool {
+    line.strip_prefix(b"#!")
+        .is_some_and(|rest| rest.trim_ascii_start().first() != Some(&b'['))
+}
+
+struct Line<'a, 's> {
+    rest: &'a [u8],
+    state: &'s mut LineStart,
+    has_code: bool,
+}
+
+impl Line<'_, '_> {
+    fn read(mut self) -> bool {
+        while let Some(&first) = self.rest.first() {
+            let used = match *self.state {
+                LineStart::Code => self.code(first),
+                LineStart::Comment(depth) => self.comment(depth),
+                LineStart::Text => self.text(first),
+                LineStart::Raw(hashes) => self.raw(hashes, first),
+            };
+            self.rest = self.rest.get(used..).unwrap_or_default();
+        }
+        self.has_code
+    }
+
+    /// Each reader takes one piece off the line and says how many bytes it was.
+    fn code(&mut self, first: u8) -> usize {
+        if self.rest.starts_with(b"//") {
+            return self.rest.len();
+        }
+        if self.rest.starts_with(b"/*") {
+            *self.state = LineStart::Comment(1);
+            return 2;
+        }
+        self.has_code |= !first.is_ascii_whitespace();
+        match first {
+            b'"' => {
+                *self.state = LineStart::Text;
+                1
+            }
+            b'\'' => quote(self.rest),
+            first if is_name(first) => self.name(),
+            _ => 1,
+        }
+    }
+
+    /// A name, a number, or the prefix of a raw string.
+    fn name(&mut self) -> usize {
+        let length = name_length(self.rest);
+        let (name, after) = self.rest.split_at(length);
+        let hashes = after.iter().take_while(|byte| **byte == b'#').count();
+        if matches!(name, b"r" | b"br" | b"cr") && after.get(hashes) == Some(&b'"') {
+            *self.state = LineStart::Raw(hashes);
+            return length + hashes + 1;
+        }
+        length
+    }
+
+    fn comment(&mut self, depth: u32) -> usize {
+        if self.rest.starts_with(b"/*") {
+            *self.state = LineStart::Comment(depth.saturating_add(1));
+            return 2;
+        }
+        if self.rest.starts_with(b"*/") {
+            *self.state = match depth {
+                0 | 1 => LineStart::Code,
+                _ => LineStart::Comment(depth - 1),
+            };
+            return 2;
+        }
+        1
+    }
+
+    fn text(&mut self, first: u8) -> usize {
+        self.has_code = true;
+        match first {
+            b'"' => {
+                *self.state = LineStart::Code;
+                1
+            }
+            b'\\' if self.rest.get(1) != Some(&b'\n') => 2,
+            _ => 1,
+        }
+    }
+
+    fn raw(&mut self, hashes: usize, first: u8) -> usize {
+        self.has_code = true;
+        let after = self.rest.get(1..).unwrap_or_default();
+        let closes =
+            first == b'"' && after.iter().take(hashes).filter(|b| **b == b'#').count() == hashes;
+        if !closes {
+            return 1;
+        }
+        *self.state = LineStart::Code;
+        1 + hashes
+    }
+}
+
+/// A character literal as a whole, or the quote and name of a lifetime.
+fn quote(rest: &[u8]) -> usize {
+    let after = rest.get(1..).unwrap_or_default();
+    if after.first() == Some(&b'\\') {
+        let body = after.get(2..).unwrap_or_default();
+        let close = body.iter().position(|byte| *byte == b'\'');
+        return close.map_or(rest.len(), |at| 3 + at + 1);
+    }
+    let one = character_length(after);
+    if after.get(one) == Some(&b'\'') {
+        return 1 + one + 1;
+    }
+    1 + name_length(after)
+}
+
+fn character_length(text: &[u8]) -> usize {
+    let continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
+    1 + text
+        .get(1..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(continuation)
+        .count()
+}
+
+fn name_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_name(**byte)).count()
+}
+
+/// Outside ASCII everything counts as part of a name: none of it starts a string or a comment.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(text: &str) -> Vec<LineStart> {
+        scan(text.as_bytes())
+            .iter()
+            .map(|line| line.start)
+            .collect()
+    }
+
+    #[test]
+    fn the_state_at_each_line_start_is_the_compilers() {
+        use LineStart::{Code, Comment, Raw, Text};
+        for (text, last) in [
+            ("let a = 1;\nx", Code),
+            ("/* a\nx", Comment(1)),
+            ("/* /* a */\nx", Comment(1)),
+            ("/* /* a */ */\nx", Code),
+            ("// /*\nx", Code),
+            ("\"/*\nx", Text),
+            ("\"a\\\"\nx", Text),
+            ("\"a\\\\\"\nx", Code),
+            ("\"a\\\nx", Text),
+            ("r#\"a\"\nx", Raw(1)),
+            ("br##\"a\"#\nx", Raw(2)),
+            ("r\"\\\"\nx", Code),
+            ("r#type\nx", Code),
+            ("bar\"a\nx", Text),
+            ("'\"'\nx", Code),
+            ("b'\\''\nx", Code),
+            ("'\\\\'\nx", Code),
+            ("'é'\nx", Code),
+            ("fn f<'a>(x: &'a str) { \"\nx", Text),
+            ("'a: loop { \"\nx", Text),
+            ("'\\u{1f600}' \"\nx", Text),
+            ("#!/bin/sh '\" /*\nx", Code),
+        ] {
+            assert_eq!(starts(text).last(), Some(&last), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_comments_and_white_space_are_without_code() {
+        let text = b"  \n// a\n/* b\nc */\n/* d */ e\n\"\n\n\"\n#![x]\n";
+        let code: Vec<bool> = scan(text).iter().map(|line| line.has_code).collect();
+        assert_eq!(
+            code,
+            [false, false, false, false, true, true, true, true, true]
+        );
+    }
+}
