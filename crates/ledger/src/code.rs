@@ -1,0 +1,40 @@
+use flightproof_core::Refused;
+
+flightproof_core::refusal_codes! {
+    /// Refusals of the ledger.
+    pub enum LedgerCode in "ledger" {
+        /// The file or its folder cannot be used.
+        LedgerUnreadable = "LEDGER_UNREADABLE", Environment,
+            "the ledger exists but cannot be read as a ledger", "a ledger made anew would forget what was already admitted", "restore the file from a backup, or move it away after looking at every branch it may have moved";
+        /// A later program wrote it.
+        LedgerTooNew = "LEDGER_TOO_NEW", TooNew,
+            "the ledger was written by a newer version of this program", "an older program would misread what the newer one wrote", "use the newer program";
+        /// Others could change it.
+        LedgerExposed = "LEDGER_EXPOSED", Environment,
+            "the ledger's folder or file belongs to another user, is open to others, or is a link", "whoever can write the ledger can forge a receipt", "make the folder yours with mode 0700 and the file with mode 0600";
+        /// SQLite did not accept the settings that make a commit durable.
+        LedgerNotDurable = "LEDGER_NOT_DURABLE", Environment,
+            "the storage did not accept write-ahead logging with full synchronisation", "an acknowledged admission could vanish with the power", "put the state folder on a local file system";
+        /// Another process works with it.
+        LedgerBusy = "LEDGER_BUSY", Environment,
+            "another process holds the ledger", "two admissions at once could misjudge each other", "wait for the other run to end, then try again";
+        /// A commit failed, or an earlier one on this handle did.
+        CommitUncertain = "COMMIT_UNCERTAIN", Environment,
+            "a write to the ledger failed, and whether it is on disk is unknown", "after a failed commit only a fresh reading tells the truth", "free disk space or look at the disk, then run again: the next run reads what is really there";
+        /// The key is taken by a request for another certificate.
+        RequestDiffers = "REQUEST_DIFFERS", Usage,
+            "the same commit was already asked into this branch under another certificate", "one admission has one certificate", "use the certificate of the first request, or look at its receipt";
+        /// An earlier intent has no outcome yet.
+        AdmissionOpen = "ADMISSION_OPEN", Environment,
+            "an earlier admission of this commit has no recorded outcome", "it may have moved the branch already", "run the recovery first: it reads the branch and records what happened";
+        /// An earlier admission under this key ended without a proven result.
+        AdmissionClosed = "ADMISSION_CLOSED", Environment,
+            "an earlier admission of this commit was overtaken, or its outcome is unknown", "trying once more could apply a change a second time", "look at the branch; if the commit belongs there, move the branch yourself";
+        /// There is no open intent with this number.
+        AdmissionNotOpen = "ADMISSION_NOT_OPEN", Ours,
+            "an outcome was reported for an admission that is not open", "an outcome is recorded once", "report this as a bug";
+    }
+}
+
+/// A refusal of this crate.
+pub type LedgerError = Refused<LedgerCode>;
