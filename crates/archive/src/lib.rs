@@ -1,1 +1,25 @@
-//! archive
+//! The two archive formats a session is fed with: PAWS1 (a workspace) and PAAR1 (a built artifact).
+//!
+//! Both are a magic, a length, one canonical JSON manifest and the bytes of the files one after
+//! the other. Everything is decided from the manifest before a byte of payload is believed or a
+//! file is created. What is read here was written by strangers; nothing is normalised, skipped or
+//! repaired: it is exactly right or it is refused with one code.
+#![forbid(unsafe_code)]
+
+mod beneath;
+mod code;
+mod directory;
+mod extract;
+#[doc(hidden)]
+pub mod fuzzing;
+mod header;
+mod json;
+mod names;
+mod order;
+pub mod paar;
+pub mod paws;
+
+pub use code::{ArchiveCode, ArchiveError};
+pub use directory::pack_directory;
+pub use extract::{Extracted, extract, overlay};
+pub use names::Names;

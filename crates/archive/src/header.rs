@@ -1,0 +1,93 @@
+use crate::code::{ArchiveCode, ArchiveError};
+
+/// How an archive begins: a magic, then the length of its manifest, big-endian.
+pub(crate) struct Layout {
+    pub(crate) magic: &'static [u8; 5],
+    /// Bytes of the length field.
+    pub(crate) length_bytes: usize,
+    /// Most bytes of a manifest.
+    pub(crate) max_manifest: usize,
+}
+
+impl Layout {
+    /// Bytes before the manifest.
+    pub(crate) const fn header_bytes(&self) -> usize {
+        self.magic.len() + self.length_bytes
+    }
+
+    /// Reads the header alone: how long the manifest says it is, already below its limit.
+    pub(crate) fn manifest_length(&self, bytes: &[u8]) -> Result<usize, ArchiveError> {
+        let Some((magic, length)) = bytes
+            .get(..self.header_bytes())
+            .and_then(|header| header.split_at_checked(self.magic.len()))
+        else {
+            return Err(ArchiveCode::ShortHeader.refuse(format_args!(
+                "{} bytes, the header alone has {}",
+                bytes.len(),
+                self.header_bytes()
+            )));
+        };
+        if magic != self.magic {
+            return Err(ArchiveCode::BadMagic.refuse(format_args!(
+                "got \"{}\", expected \"{}\"",
+                flightproof_core::Escaped(magic),
+                flightproof_core::Escaped(self.magic)
+            )));
+        }
+        // At most eight bytes, so the shift loses nothing; the limit is applied before any cast.
+        let length = length
+            .iter()
+            .fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        usize::try_from(length)
+            .ok()
+            .filter(|length| *length <= self.max_manifest)
+            .ok_or_else(|| {
+                ArchiveCode::ManifestTooLarge.refuse(format_args!(
+                    "the manifest says {length} bytes, at most {} are read",
+                    self.max_manifest
+                ))
+            })
+    }
+
+    /// The manifest and whatever follows it.
+    pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), ArchiveError> {
+        let length = self.manifest_length(bytes)?;
+        let rest = bytes.get(self.header_bytes()..).unwrap_or_default();
+        rest.split_at_checked(length).ok_or_else(|| {
+            ArchiveCode::ManifestTruncated.refuse(format_args!(
+                "the manifest says {length} bytes, {} are there",
+                rest.len()
+            ))
+        })
+    }
+
+    /// Header and manifest as one piece.
+    pub(crate) fn join(&self, manifest: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+        if manifest.len() > self.max_manifest {
+            return Err(ArchiveCode::ManifestTooLarge.refuse(format_args!(
+                "the manifest has {} bytes, at most {} are written",
+                manifest.len(),
+                self.max_manifest
+            )));
+        }
+        // A slice of the eight-byte form: the limit above keeps the cut bytes zero.
+        let length = (manifest.len() as u64).to_be_bytes();
+        let mut out = Vec::with_capacity(self.header_bytes() + manifest.len());
+        out.extend_from_slice(self.magic);
+        out.extend(length.iter().skip(length.len() - self.length_bytes));
+        out.extend_from_slice(manifest);
+        Ok(out)
+    }
+}
+
+/// A manifest as text. A byte order mark is refused with the encoding: readers disagree on whether
+/// it belongs to the text.
+pub(crate) fn utf8(manifest: &[u8]) -> Result<&str, ArchiveError> {
+    let text = std::str::from_utf8(manifest).map_err(|e| {
+        ArchiveCode::InvalidUtf8.refuse(format_args!("at byte {} of the manifest", e.valid_up_to()))
+    })?;
+    if text.starts_with('\u{feff}') {
+        return Err(ArchiveCode::InvalidUtf8.refuse("the manifest starts with a byte order mark"));
+    }
+    Ok(text)
+}
