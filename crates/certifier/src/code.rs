@@ -6,8 +6,239 @@ pub type CertifierError = Refused<CertifierCode>;
 flightproof_core::refusal_codes! {
     /// Refusals of the certifier.
     pub enum CertifierCode in "certifier" {
+        // witness
         /// The witness file breaks its schema.
         WitnessInvalid = "WITNESS_INVALID", Configuration,
-            "the witness cannot be read", "a witness that is read in two ways judges nothing", "compare the file with the witness schema in docs/formats.md";
+            "the witness cannot be used as it is", "a witness that could be read in two ways, or that cannot be run, judges nothing", "compare the file with the witness schema in docs/formats.md";
+        /// One constant answer would meet every case.
+        WitnessToothless = "WITNESS_TOOTHLESS", Configuration,
+            "one and the same answer meets every case of the witness", "a program that ignores its input would pass it", "add a case whose exit status or standard output differs from the others";
+        /// The witness, or its driver, lies in the tree it judges.
+        WitnessExposed = "WITNESS_EXPOSED", Configuration,
+            "the witness lies inside the candidate's tree", "its author could read the expected answers, or change them", "keep the witness outside the repository, or declare it \"public\": true";
+        // source
+        /// A changed Rust file beyond the size limit.
+        SourceTooLarge = "SOURCE_TOO_LARGE", Input,
+            "a changed Rust file is too large to be checked", "the work to check a stranger's file is bounded", "split the file into modules";
+        /// A changed Rust file that is no UTF-8 or no Rust.
+        SourceUnreadable = "SOURCE_UNREADABLE", Input,
+            "a changed Rust file cannot be read as Rust", "what the checks cannot read they cannot judge, and the compiler might read it differently", "correct the place that is named; a script line or a byte order mark has to go";
+        /// Characters that deceive a reader.
+        SourceBidi = "SOURCE_BIDI", Input,
+            "a changed Rust file shows a reader something else than the compiler sees", "invisible, reordering or foreign-looking characters can hide what a change does", "write the character as an escape such as \\u{200d}, and names in ASCII";
+        /// A changed Rust file nested too deeply for a parser.
+        SourceTooDeep = "SOURCE_TOO_DEEP", Input,
+            "a changed Rust file is nested too deeply", "parsers descend once for each level, and such a text can end them", "split the expression, type or chain at the place that is named";
+        // fence
+        /// `unsafe` or inline assembly in changed code.
+        UnsafeCode = "UNSAFE_CODE", Input,
+            "changed code is unsafe", "unsafe code can reach everything that watches it, so nothing observed of it is evidence", "write it without unsafe, or have a person review and commit it";
+        /// Changed code looks at its own source or program file.
+        SourceIntrospection = "SOURCE_INTROSPECTION", Input,
+            "changed code looks at its own source, place or program file", "such code can tell a mutated build from the shipped one and behave well only when it is judged", "remove the construct that is named";
+        /// Changed code steps outside the language's linking.
+        ForeignLinkage = "FOREIGN_LINKAGE", Input,
+            "changed code links in a way the language does not check", "it can run before main, replace the allocator or another crate's function", "remove the construct that is named, or have a person review and commit it";
+        /// Changed code that is compiled only under a condition.
+        ConditionalCode = "CONDITIONAL_CODE", Input,
+            "changed code is compiled only under a condition", "the build that is judged and the build that is shipped could hold different code", "decide at run time, or have a person review and commit the condition; #[cfg(test)] alone is accepted";
+        /// A changed file that the compiler reads as source though it is no `.rs` file.
+        UncheckedSource = "UNCHECKED_SOURCE", Input,
+            "a file is compiled as Rust though it is not named so", "the checks of changed code look at .rs files, this one would pass beside them", "give Rust sources names that end in .rs, inside the tree, and do not include! them";
+        // dependencies
+        /// No lock file, and the plan has none.
+        LockMissing = "LOCK_MISSING", Configuration,
+            "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one in the plan";
+        /// A lock file changed without a grant.
+        LockChanged = "LOCK_CHANGED", Input,
+            "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "repeat with --grant and exactly this path if the new dependencies are wanted";
+        /// The lock file cannot be read.
+        LockUnreadable = "LOCK_UNREADABLE", Input,
+            "Cargo.lock cannot be read", "dependencies are taken only as an exact list of name, version and checksum", "let a current cargo write the file again (format version 3 or 4)";
+        /// The lock contradicts the tree or itself.
+        LockInconsistent = "LOCK_INCONSISTENT", Input,
+            "Cargo.lock does not fit the tree", "it names a local package that is not there, or one package twice", "run `cargo update --workspace` and commit the lock file";
+        /// A dependency from elsewhere than crates.io.
+        DependencyNotRegistry = "DEPENDENCY_NOT_REGISTRY", Input,
+            "a dependency does not come from crates.io with a checksum", "only such packages can be named by content and shipped without running anything", "depend on a published version";
+        /// A path dependency that is new or leaves the tree.
+        DependencyPath = "DEPENDENCY_PATH", Input,
+            "a path dependency is new or points out of the tree", "code outside the captured tree is not judged, and code inside it could be linked anew unnoticed", "depend on a published version, or have a person commit the new dependency first";
+        /// `[patch]` or `[replace]` changed.
+        DependencyPatched = "DEPENDENCY_PATCHED", Input,
+            "the change replaces dependencies by others", "[patch] and [replace] put other code under a known name", "remove the section";
+        /// A build script added or changed.
+        BuildScriptNew = "BUILD_SCRIPT_NEW", Input,
+            "the change touches a build script", "it would run on every machine that builds the code, before any test", "do without it, or have a person review and commit it";
+        /// A procedural macro crate declared.
+        ProcMacroNew = "PROC_MACRO_NEW", Input,
+            "the change declares a procedural macro", "it would run inside the compiler on every machine that builds the code", "do without it, or have a person review and commit it";
+        /// `links` declared.
+        NativeLinksNew = "NATIVE_LINKS_NEW", Input,
+            "the change declares a native library", "`links` lets a build script steer the linker", "remove the key";
+        /// A toolchain file added, changed or removed.
+        ToolchainFile = "TOOLCHAIN_FILE", Input,
+            "the change touches a toolchain file", "rustup would run the compiler it names, from wherever it says", "leave the file as it is; the operator chooses the toolchain";
+        /// Something below a `.cargo` directory added, changed or removed.
+        CargoConfig = "CARGO_CONFIG", Input,
+            "the change touches cargo's configuration", "it can name wrappers, linkers and aliases that every later cargo command runs", "leave the directory as it is, or have a person review and commit it";
+        /// A manifest cannot be read.
+        ManifestUnreadable = "MANIFEST_UNREADABLE", Input,
+            "a changed Cargo.toml cannot be read", "what the checks cannot read they cannot judge", "correct the place that is named";
+        // keys
+        /// A key file or its bytes cannot be read.
+        KeyMalformed = "KEY_MALFORMED", Configuration,
+            "a key cannot be read", "a key that is not exactly one Ed25519 key in PEM could be taken for another", "give a PKCS#8 PEM (secret) or SubjectPublicKeyInfo PEM (public) file, as `flights key new` or `openssl genpkey -algorithm ed25519` write it";
+        /// A public key of small or mixed order.
+        KeyWeak = "KEY_WEAK", Configuration,
+            "a public key is weak", "anybody can make signatures that some verifiers accept under such a key", "ask the signer for a real key; this one was made to deceive";
+        /// A key of another algorithm.
+        KeyTypeUnsupported = "KEY_TYPE_UNSUPPORTED", Configuration,
+            "a key is not an Ed25519 key", "certificates are signed with Ed25519 and nothing else, so that no algorithm can be swapped for a weaker one", "use an Ed25519 key";
+        // envelope
+        /// The envelope exceeds its limit.
+        EnvelopeTooLarge = "ENVELOPE_TOO_LARGE", Evidence,
+            "a certificate file is too large", "the work to read a stranger's file is bounded", "check that the file is a certificate; a real one is far smaller";
+        /// The envelope is not one DSSE document that can be read in only one way.
+        EnvelopeMalformed = "ENVELOPE_MALFORMED", Evidence,
+            "a certificate file is not a well-formed envelope", "a document that two readers read differently proves nothing", "use the file exactly as it was written";
+        /// The payload is not an in-toto statement by its declared type.
+        PayloadTypeUnsupported = "PAYLOAD_TYPE_UNSUPPORTED", Evidence,
+            "the envelope holds something else than a certificate", "a signature over another kind of document says nothing about this one", "give the certificate, not another signed file";
+        /// There is no signature at all.
+        SignatureMissing = "SIGNATURE_MISSING", Evidence,
+            "the envelope carries no signature", "an unsigned certificate is a claim of whoever wrote the file", "use the signed file";
+        /// More signatures than anybody needs.
+        SignaturesTooMany = "SIGNATURES_TOO_MANY", Evidence,
+            "the envelope carries too many signatures", "the work to check a stranger's file is bounded", "remove the signatures that nobody trusts";
+        /// No trusted key signed these bytes.
+        SignatureInvalid = "SIGNATURE_INVALID", Evidence,
+            "no trusted key signed this certificate", "it was signed by somebody else, or changed afterwards", "check that the right public key was given and that the file is unchanged";
+        /// Fewer distinct trusted keys signed than needed.
+        ThresholdNotMet = "THRESHOLD_NOT_MET", Evidence,
+            "too few trusted keys signed this certificate", "the policy asks for several signers, each counted once", "collect the missing signatures";
+        /// A threshold of zero.
+        ThresholdInvalid = "THRESHOLD_INVALID", Configuration,
+            "the number of needed signatures is zero", "such a rule accepts what nobody signed", "set the threshold to at least 1";
+        // statement
+        /// The payload is not a statement of the known shape.
+        StatementMalformed = "STATEMENT_MALFORMED", Evidence,
+            "the signed payload is not a certificate of the known shape", "a field that is missing, unknown or of another type may mean something this program does not understand", "verify with the program version that made the certificate, or make a new one";
+        /// The payload is not in its canonical form.
+        StatementNotCanonical = "STATEMENT_NOT_CANONICAL", Evidence,
+            "the signed payload is not in canonical form", "one certificate has one spelling, so that its id names it and replay can compare it", "make the certificate with this program";
+        /// Another version of the in-toto statement.
+        StatementTypeUnsupported = "STATEMENT_TYPE_UNSUPPORTED", Evidence,
+            "the statement is of another version", "its fields may mean something else", "give a certificate of in-toto Statement v1";
+        /// A statement about something else than a certified commit.
+        PredicateTypeUnsupported = "PREDICATE_TYPE_UNSUPPORTED", Evidence,
+            "the statement is no flight certificate", "a valid signature over another kind of statement certifies nothing", "give the certificate, not another attestation of the same signer";
+        /// No subject.
+        SubjectMissing = "SUBJECT_MISSING", Evidence,
+            "the certificate names no subject", "it would be true of everything", "make a new certificate";
+        /// More than one subject.
+        SubjectAmbiguous = "SUBJECT_AMBIGUOUS", Evidence,
+            "the certificate names several subjects", "a certificate is about one tree; a second one would ride along unjudged", "make one certificate per tree";
+        /// The subject has no digest by a secure algorithm.
+        DigestUnacceptable = "DIGEST_UNACCEPTABLE", Evidence,
+            "the subject is named without SHA-256, or beside it by an algorithm that is not checked", "digests that can be forged, or that nobody compares, name nothing", "make a new certificate";
+        /// A digest that is not 64 lower-case hexadecimal digits.
+        DigestMalformed = "DIGEST_MALFORMED", Evidence,
+            "a digest of the subject is misspelt", "a digest has one spelling: 64 lower-case hexadecimal digits", "make a new certificate";
+        /// The certificate is about another tree.
+        SubjectMismatch = "SUBJECT_MISMATCH", Evidence,
+            "the certificate is about another tree", "only the exact bytes that were judged are certified", "verify the tree that was certified, or certify this one";
+        /// An input kind is missing.
+        InputMissing = "INPUT_MISSING", Evidence,
+            "the certificate lacks an input", "every kind of evidence must be on it, or something was never shown", "make a new certificate";
+        /// A claim is there and says nothing.
+        ClaimEmpty = "CLAIM_EMPTY", Evidence,
+            "a claim of the certificate is empty", "no cases, no mutants or no limits prove nothing, however well they are signed", "certify with a witness that has cases and reaches the change";
+        /// Two places of the certificate contradict each other.
+        Inconsistent = "INCONSISTENT", Evidence,
+            "the certificate contradicts itself", "at least one of the two claims is false", "do not trust its signer before this is explained";
+        /// Build and execution happened in different sessions.
+        SessionMismatch = "SESSION_MISMATCH", Evidence,
+            "the program was built in another session than it ran in", "what was attested for one session says nothing about another", "build and run in one session";
+        /// A generation depth or parent this version does not verify.
+        LineageUnsupported = "LINEAGE_UNSUPPORTED", Evidence,
+            "the certificate builds on other certificates", "this version verifies a first generation only, and a parent that is not checked proves nothing", "verify with a version that walks the lineage";
+        // policy
+        /// The policy file breaks its schema.
+        PolicyInvalid = "POLICY_INVALID", Configuration,
+            "the policy cannot be read", "a policy that is read in two ways permits too much", "compare the file with the policy schema in docs/formats.md";
+        /// A policy without a required gate.
+        PolicyEmpty = "POLICY_EMPTY", Configuration,
+            "the policy requires no gate", "a policy that asks for nothing accepts everything", "name at least one gate in required_gates";
+        /// None of the given keys may sign under the policy.
+        KeyUnauthorized = "KEY_UNAUTHORIZED", Policy,
+            "the policy trusts none of the keys that were given", "a good signature by somebody the policy does not name is worth nothing", "give a key the policy names, or have the policy changed by its owner";
+        /// A gate the policy requires was not passed.
+        GateMissing = "GATE_MISSING", Policy,
+            "a required gate was not passed", "the policy asks for a proof that this certificate does not hold", "certify again with that gate";
+        /// The certificate is for another repository.
+        RepositoryMismatch = "REPOSITORY_MISMATCH", Policy,
+            "the certificate is for another repository", "the policy is for one repository by name", "use the policy of that repository";
+        /// The certificate used another witness than the policy names.
+        WitnessMismatch = "WITNESS_MISMATCH", Policy,
+            "the commit was judged by another witness", "passing somebody else's cases proves something else", "certify with the witness the policy names";
+        /// The witness was public and the policy wants a private one.
+        WitnessPublic = "WITNESS_PUBLIC", Policy,
+            "the commit was judged by a public witness", "its author could read the expected answers", "certify with a private witness, or set allow.public_witness";
+        /// More waived mutants than the policy allows.
+        WaiversTooMany = "WAIVERS_TOO_MANY", Policy,
+            "too many mutants were waived", "each waived mutant is a change that no case would notice", "add cases that kill them, or raise allow.waivers_max";
+        /// A build script ran.
+        BuildScriptRan = "BUILD_SCRIPT_RAN", Policy,
+            "a build script ran while the program was built", "it could have changed what was compiled", "set allow.build_scripts if its packages are trusted";
+        /// A procedural macro ran.
+        ProcMacroRan = "PROC_MACRO_RAN", Policy,
+            "a procedural macro ran while the program was built", "it could have changed what was compiled", "set allow.proc_macros if its packages are trusted";
+        // judging
+        /// The session could not be closed without remains.
+        SessionNotClean = "SESSION_NOT_CLEAN", Environment,
+            "something of the session was left after its end", "what still runs could still change what was judged", "run `flights doctor`, then the flight again";
+        /// The candidate does not compile.
+        BuildFailed = "BUILD_FAILED", Input,
+            "the commit does not compile", "what cannot be built cannot be judged", "fix the errors below; the build is offline, with the locked dependencies only";
+        /// A limit of the session ended the build.
+        BuildLimit = "BUILD_LIMIT", Input,
+            "the build hit a limit of its session", "a build without end would hold the machine", "make the build smaller, or have the operator raise the limit";
+        /// Standard output is not the expected one.
+        CaseStdoutMismatch = "CASE_STDOUT_MISMATCH", Input,
+            "a case gave another answer on standard output", "the witness expects exactly one answer", "compare the program's behaviour with what the witness's owner asked for";
+        /// Standard error lacks the expected text.
+        CaseStderrMismatch = "CASE_STDERR_MISMATCH", Input,
+            "a case lacks the expected text on standard error", "the witness expects a certain message", "compare the program's behaviour with what the witness's owner asked for";
+        /// The exit status is not the expected one.
+        CaseExitMismatch = "CASE_EXIT_MISMATCH", Input,
+            "a case ended with another exit status", "the witness expects exactly one; a panic ends with 101", "compare the program's behaviour with what the witness's owner asked for";
+        /// A signal ended a case.
+        CaseSignalled = "CASE_SIGNALLED", Input,
+            "a signal ended a case", "a crash is no answer", "look for an abort, a stack overflow or an arithmetic trap";
+        /// A case made a system call no case may make.
+        CaseForbiddenCall = "CASE_FORBIDDEN_CALL", Input,
+            "a case made a forbidden system call", "a case computes; it neither reaches the network nor the kernel's other doors", "remove the call from the program";
+        /// A case ran out of time.
+        CaseTimedOut = "CASE_TIMED_OUT", Input,
+            "a case did not end in time", "an answer that does not come is no answer", "look for an endless loop, or have the operator raise the case's time";
+        /// A case wrote too much.
+        CaseOutputLimit = "CASE_OUTPUT_LIMIT", Input,
+            "a case wrote more than it may", "output that was cut cannot be compared", "write less";
+        /// A case started too many processes or threads.
+        CaseProcessLimit = "CASE_PROCESS_LIMIT", Input,
+            "a case started more processes than it may", "processes without end would hold the machine", "start fewer processes or threads";
+        /// A case used too much memory.
+        CaseMemoryLimit = "CASE_MEMORY_LIMIT", Input,
+            "a case used more memory than it may", "memory without end would hold the machine", "use less memory";
+        /// The streams of a case were not read to their end.
+        CaseIncomplete = "CASE_INCOMPLETE", Input,
+            "the output of a case was not read to its end", "a partial answer that looks right may go on wrongly", "do not hand the output to a process that outlives the program";
+        /// A case was not observed at all.
+        CaseUnobserved = "CASE_UNOBSERVED", Input,
+            "a case has no observation, or an observation no case", "what was not seen was not passed", "run the flight again; if it repeats, the program disturbs its runner";
+        /// Two runs of one case differ.
+        Nondeterministic = "NONDETERMINISTIC", Input,
+            "the same case gave different answers", "a program that answers by chance, by time or by its own history passes tests by luck", "remove the source of chance, such as the order of a hash map";
     }
 }

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod consistency;
 mod scan;
 
 pub mod certificate;
+pub mod claim;
 pub mod dependency;
 pub mod dsse;
 pub mod fence;
@@ -14,6 +16,7 @@ pub mod key;
 pub mod lines;
 pub mod mutation;
 pub mod policy;
+pub mod tokens;
 pub mod verify;
 pub mod witness;
 
