@@ -1,0 +1,197 @@
+use super::{Kind, Message};
+use crate::code::{FrameCode, FrameError};
+
+/// The host's side of the conversation: one greeting, then exactly one reply per request.
+///
+/// Anything else, once, ends the conversation: a message nobody asked for was put there by
+/// somebody.
+#[derive(Debug)]
+pub struct ReplyReader {
+    state: HostState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HostState {
+    /// The greeting has not come yet.
+    Greeting,
+    /// Nothing is asked; `last` was the last number given out.
+    Idle {
+        last: u32,
+    },
+    /// The reply with this number is awaited.
+    Outstanding {
+        seq: u32,
+    },
+    Broken,
+}
+
+/// What the runner may say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Its greeting.
+    Hello(Vec<u8>),
+    /// Its reply to the outstanding request.
+    Reply(Vec<u8>),
+}
+
+impl Default for ReplyReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReplyReader {
+    /// A conversation that begins with the runner's greeting.
+    pub fn new() -> Self {
+        Self {
+            state: HostState::Greeting,
+        }
+    }
+
+    /// Registers the next request and gives its number.
+    ///
+    /// # Errors
+    /// The greeting or a reply is still awaited, or the conversation is broken.
+    pub fn request(&mut self) -> Result<u32, FrameError> {
+        let HostState::Idle { last } = self.state else {
+            return Err(self.violation("a request out of turn"));
+        };
+        let Some(seq) = last.checked_add(1) else {
+            return Err(self.violation("all numbers were used"));
+        };
+        self.state = HostState::Outstanding { seq };
+        Ok(seq)
+    }
+
+    /// Takes one message from the runner.
+    ///
+    /// # Errors
+    /// It is not the one that is awaited. The conversation is over.
+    pub fn accept(&mut self, message: Message) -> Result<Answer, FrameError> {
+        match (self.state, message.kind) {
+            (HostState::Greeting, Kind::Hello) if message.seq == 0 => {
+                self.state = HostState::Idle { last: 0 };
+                Ok(Answer::Hello(message.body))
+            }
+            (HostState::Outstanding { seq }, Kind::Reply) if message.seq == seq => {
+                self.state = HostState::Idle { last: seq };
+                Ok(Answer::Reply(message.body))
+            }
+            (state, kind) => {
+                Err(self.violation(format_args!("{kind:?} {} while {state:?}", message.seq)))
+            }
+        }
+    }
+
+    /// Ends the conversation: the stream cannot be trusted any more.
+    pub fn break_off(&mut self) {
+        self.state = HostState::Broken;
+    }
+
+    fn violation(&mut self, detail: impl std::fmt::Display) -> FrameError {
+        self.break_off();
+        FrameCode::ProtocolViolation.refuse(detail)
+    }
+}
+
+/// The runner's side: a request, exactly the bytes it promised, and its end.
+#[derive(Debug)]
+pub struct RequestReader {
+    state: RunnerState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunnerState {
+    /// The next request is awaited; `last` was the last number.
+    Idle {
+        last: u32,
+    },
+    /// `left` bytes of request `seq` are still promised.
+    Receiving {
+        seq: u32,
+        left: u64,
+    },
+    Broken,
+}
+
+/// What the host may say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A request. How many bytes follow stands in its body: see [`RequestReader::promise`].
+    Request {
+        /// The number its reply must have.
+        seq: u32,
+        /// What is asked.
+        body: Vec<u8>,
+    },
+    /// The next bytes of what the request promised.
+    Data(Vec<u8>),
+    /// The request is whole.
+    End,
+}
+
+impl Default for RequestReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RequestReader {
+    /// A conversation before its first request.
+    pub fn new() -> Self {
+        Self {
+            state: RunnerState::Idle { last: 0 },
+        }
+    }
+
+    /// How many bytes of DATA the request that was just accepted promises. Zero unless told.
+    ///
+    /// # Errors
+    /// No request is being received.
+    pub fn promise(&mut self, bytes: u64) -> Result<(), FrameError> {
+        let RunnerState::Receiving { left, .. } = &mut self.state else {
+            return Err(self.violation("a promise without a request"));
+        };
+        *left = bytes;
+        Ok(())
+    }
+
+    /// Takes one message from the host.
+    ///
+    /// # Errors
+    /// It is not the one that must follow. The conversation is over.
+    pub fn accept(&mut self, message: Message) -> Result<Event, FrameError> {
+        let Message { kind, seq, body } = message;
+        match (self.state, kind) {
+            (RunnerState::Idle { last }, Kind::Request) if last.checked_add(1) == Some(seq) => {
+                self.state = RunnerState::Receiving { seq, left: 0 };
+                Ok(Event::Request { seq, body })
+            }
+            (RunnerState::Receiving { seq: now, left }, Kind::Data) if seq == now => {
+                let Some(left) = left.checked_sub(body.len() as u64) else {
+                    return Err(self.violation(format_args!(
+                        "{} bytes of data where {left} were promised",
+                        body.len()
+                    )));
+                };
+                self.state = RunnerState::Receiving { seq, left };
+                Ok(Event::Data(body))
+            }
+            (RunnerState::Receiving { seq: now, left: 0 }, Kind::End) if seq == now => {
+                self.state = RunnerState::Idle { last: seq };
+                Ok(Event::End)
+            }
+            (state, kind) => Err(self.violation(format_args!("{kind:?} {seq} while {state:?}"))),
+        }
+    }
+
+    /// Whether a request has begun and its end has not come.
+    pub(super) fn is_receiving(&self) -> bool {
+        matches!(self.state, RunnerState::Receiving { .. })
+    }
+
+    fn violation(&mut self, detail: impl std::fmt::Display) -> FrameError {
+        self.state = RunnerState::Broken;
+        FrameCode::ProtocolViolation.refuse(detail)
+    }
+}
