@@ -240,5 +240,36 @@ flightproof_core::refusal_codes! {
         /// Two runs of one case differ.
         Nondeterministic = "NONDETERMINISTIC", Input,
             "the same case gave different answers", "a program that answers by chance, by time or by its own history passes tests by luck", "remove the source of chance, such as the order of a hash map";
+        // mutation
+        /// A change makes more mutants than are run.
+        MutantsTooMany = "MUTANTS_TOO_MANY", Input,
+            "the change makes too many mutants", "every changed line must be shown to matter, and the work for one change is bounded", "split the change into smaller commits";
+        /// The program with the mutants does not compile, and no mutant is to blame.
+        SchemataBroken = "SCHEMATA_BROKEN", Input,
+            "the changed code does not compile once mutants are written into it", "code that resists being mutated cannot be shown to be tested", "look at the error: code that depends on its own text, on columns or on exact macro input does this";
+        /// A mutant was not in force when its case ran.
+        MutantNotLoaded = "MUTANT_NOT_LOADED", Input,
+            "a run ended before its mutant was selected", "such a run says nothing about the mutant; it never counts as a kill", "make sure that the witness's program really contains the changed code";
+        /// There is changed code and no mutant of it.
+        NoMutants = "NO_MUTANTS", Input,
+            "no mutant could be made of the changed code", "without mutants nothing shows that the witness would notice a wrong change", "move the change where it runs, out of constants, unsafe code and unknown macros, or have it reviewed by a person";
+        /// A function whose every mutant was refused by the compiler.
+        FunctionNotMutated = "FUNCTION_NOT_MUTATED", Input,
+            "a changed function accepts no mutant at all", "code that compiles only exactly as it is written could hide anything", "write the function so that it can be mutated, for example with a return type that has a default";
+        /// A mutant that no case noticed.
+        MutantsSurvived = "MUTANTS_SURVIVED", Input,
+            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, or ask the witness's owner for a case or a waiver";
+        /// Mutants were killed only by crashes and limits.
+        NoKillByValue = "NO_KILL_BY_VALUE", Input,
+            "no mutant was noticed by a different answer", "crashes and time-outs alone do not show that answers are compared", "ask the witness's owner for cases whose answers depend on the change";
+        /// A waiver that accepts no survivor.
+        WaiverStale = "WAIVER_STALE", Configuration,
+            "a waiver fits no surviving mutant", "a waiver for something else, or for another version of the file, was not given for this", "remove the waiver, or renew it for the file as it is now";
+        /// The program with mutants, none selected, does not behave like the candidate.
+        ControlFailed = "CONTROL_FAILED", Input,
+            "the program with mutants fails a case although no mutant is selected", "then every mutant would look noticed", "look for code that depends on columns, on its own text or on time, or that is so busy that it runs out of its call budget";
+        /// A mutant that changes nothing was noticed.
+        PlaceboKilled = "PLACEBO_KILLED", Input,
+            "a mutant that changes nothing was noticed", "the program looks for mutants instead of doing its work", "remove what inspects the running program";
     }
 }

@@ -11,6 +11,8 @@ pub mod claim;
 pub mod dependency;
 pub mod dsse;
 pub mod fence;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod judge;
 pub mod key;
 pub mod lines;

@@ -1,0 +1,278 @@
+//! What a certificate claims: one struct per input kind, each about one thing and no more.
+
+use flightproof_core::{CommitId, Digest};
+use flightproof_evidence::{Closed, EvidenceClass, Package};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The input kinds of a certificate. Every one of them is present exactly once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Inputs {
+    /// What was asked, for which commit.
+    pub request: RequestClaim,
+    /// The cases it was judged by.
+    pub witness: WitnessClaim,
+    /// The toolchain that compiled it.
+    pub image_digest: ImageClaim,
+    /// What was asked of the sandbox.
+    pub sandbox_spec: SandboxClaim,
+    /// What was in force.
+    pub attestation: AttestationClaim,
+    /// What was compiled.
+    pub session_build: BuildClaim,
+    /// What was run.
+    pub session_execution: ExecutionClaim,
+    /// How well the cases see the change.
+    pub mutation: MutationClaim,
+    /// How the commit was taken out of its repository.
+    pub capture: CaptureClaim,
+    /// What it descends from.
+    pub lineage: LineageClaim,
+}
+
+impl Inputs {
+    /// The names of all kinds, as they stand on a certificate.
+    pub const KINDS: [&str; 10] = [
+        "request",
+        "witness",
+        "image-digest",
+        "sandbox-spec",
+        "attestation",
+        "session-build",
+        "session-execution",
+        "mutation",
+        "capture",
+        "lineage",
+    ];
+}
+
+/// `request`: does not claim who the proposer really was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RequestClaim {
+    /// The operator's name for the repository.
+    pub repository: String,
+    /// The branch the commit was meant for, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit the change is based on.
+    pub baseline: CommitId,
+    /// The candidate.
+    pub head: CommitId,
+    /// The plan's name, if the flight had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// SHA-256 of the policy file, if the flight had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Digest>,
+    /// How often this was tried, from 1.
+    pub attempt: u64,
+}
+
+/// `witness`: does not claim that the cases are complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WitnessClaim {
+    /// Salted commitment to cases and expected answers.
+    pub commitment: Digest,
+    /// What the witness consists of.
+    pub kind: WitnessKind,
+    /// Whether the candidate's author could read it.
+    pub public: bool,
+    /// Number of cases.
+    pub cases: u64,
+    /// What the cases said about the baseline.
+    pub failed_on_baseline: BaselineResult,
+}
+
+/// What a witness consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WitnessKind {
+    /// Inputs with their expected answers.
+    Cases,
+}
+
+/// What the cases said about the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BaselineResult {
+    /// The baseline was not run: whether a case tells the two apart is unknown.
+    NotRun,
+}
+
+/// `image-digest`: does not claim that the toolchain is benign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageClaim {
+    /// The toolchain, by content.
+    pub toolchain: Digest,
+    /// The compiler's version line.
+    pub version: String,
+    /// Linker driver and linker, by content.
+    pub linker: Digest,
+}
+
+/// `sandbox-spec`: does not claim that it was in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SandboxClaim {
+    /// Limits and privileges asked for, by name.
+    pub asked: BTreeMap<String, String>,
+}
+
+/// `attestation`: does not claim that an engine told the truth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AttestationClaim {
+    /// Number of the session on this certificate.
+    pub session: u64,
+    /// Backend name.
+    pub backend: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Version line of the sandbox program.
+    pub sandbox: String,
+    /// PAAR1 build id of the runner.
+    pub runner_build: Digest,
+    /// SHA-256 of the runner program.
+    pub runner: Digest,
+    /// Limits and privileges in force, by name.
+    pub found: BTreeMap<String, FoundReading>,
+    /// Forbidden acts that were tried, each with what denied it.
+    pub denied: BTreeMap<String, String>,
+}
+
+/// One limit or privilege in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FoundReading {
+    /// Its value.
+    pub value: String,
+    /// How it is known.
+    pub class: EvidenceClass,
+}
+
+/// `session-build`: claims nothing about behaviour.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuildClaim {
+    /// Number of the session on this certificate.
+    pub session: u64,
+    /// Snapshot id of the source as the session received it.
+    pub source: Digest,
+    /// SHA-256 of the program.
+    pub program: Digest,
+    /// Every dependency that was shipped, ordered by name and version.
+    pub packages: Vec<Package>,
+    /// Cargo profile.
+    pub profile: String,
+    /// Whether a build script ran.
+    pub build_scripts: bool,
+    /// Whether a procedural macro ran.
+    pub proc_macros: bool,
+}
+
+/// `session-execution`: does not claim that the witness is strong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExecutionClaim {
+    /// Number of the session on this certificate.
+    pub session: u64,
+    /// Number of cases run.
+    pub cases: u64,
+    /// How often each was run, in shuffled order. Nondeterminism rarer than that is not seen.
+    pub runs_per_case: u64,
+    /// Keyed digest of the raw observations.
+    pub observations: Digest,
+    /// What was left of the session after its end.
+    pub remains: Closed,
+}
+
+/// `mutation`: does not claim that equivalent mutants were found. Rates are not stored; whoever
+/// wants one divides these integers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MutationClaim {
+    /// Version of the set of operators.
+    pub operator_set: String,
+    /// Digest of the list of mutants.
+    pub population: Digest,
+    /// Mutants generated: viable and unviable.
+    pub generated: u64,
+    /// Mutants that compiled: killed, survived or waived.
+    pub viable: u64,
+    /// Mutants that did not compile. Never counted as killed.
+    pub unviable: u64,
+    /// Killed mutants by class of the first miss; [`MutationClaim::BY_VALUE`] is a wrong answer.
+    pub killed_by: BTreeMap<String, u64>,
+    /// Mutants no case noticed and nobody waived.
+    pub survived: u64,
+    /// Mutants no case noticed and the witness's owner waived.
+    pub waived: Vec<WaiverClaim>,
+    /// What became of the changed lines.
+    pub lines: LinesClaim,
+}
+
+impl MutationClaim {
+    /// The class of a mutant that gave a wrong answer.
+    pub const BY_VALUE: &str = "value";
+}
+
+/// One waived mutant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WaiverClaim {
+    /// The mutant's id.
+    pub mutant: String,
+    /// SHA-256 of the source file it was waived in.
+    pub source: Digest,
+    /// Why, in the words of the witness's owner.
+    pub reason: String,
+}
+
+/// The changed lines by what the mutation run made of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LinesClaim {
+    /// All of them.
+    pub changed: u64,
+    /// With at least one viable mutant.
+    pub mutated: u64,
+    /// Without meaning to the compiler: blank, comment, lone bracket.
+    pub inert: u64,
+    /// In files that are not compiled.
+    pub data: u64,
+    /// Code that no operator reached.
+    pub unmutated: u64,
+}
+
+/// `capture`: does not claim that nothing else happened where the commit was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CaptureClaim {
+    /// SHA-256 of the bundle.
+    pub bundle: Digest,
+    /// Size of the bundle in bytes.
+    pub bundle_bytes: u64,
+    /// Digest of the list of unchanged symlinks and gitlinks, which the snapshot cannot hold;
+    /// absent when there are none. Equal to the subject's annotation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_digest: Option<Digest>,
+    /// Number of changed paths.
+    pub changed_paths: u64,
+    /// The limits it was captured under, by name.
+    pub limits: BTreeMap<String, u64>,
+}
+
+/// `lineage`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LineageClaim {
+    /// Generations since a baseline no flight made: 0.
+    pub depth: u64,
+    /// The parent certificate's id; none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Digest>,
+}

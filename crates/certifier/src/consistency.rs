@@ -1,0 +1,210 @@
+//! Whether a statement can be true: the claims on it are held against each other and against what
+//! the passed gates mean. No trust and no policy is involved; a true statement may still not be
+//! good enough.
+
+use crate::certificate::{Admission, Statement, Subject};
+use crate::claim::{Inputs, MutationClaim};
+use crate::judge::Gate;
+use crate::{CertifierCode, CertifierError};
+use flightproof_core::{Digest, escape};
+use flightproof_evidence::Package;
+use std::collections::BTreeSet;
+
+/// Least number of runs per case that a determinism gate can be passed with.
+const MIN_RUNS: u64 = 2;
+
+/// # Errors
+/// `SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`, `DIGEST_MALFORMED`, `SESSION_MISMATCH`,
+/// `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY` or `INCONSISTENT`.
+pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
+    let inputs = &statement.predicate.inputs;
+    let gates = &statement.predicate.gates;
+    subject_agrees(statement)?;
+    admission_agrees(&statement.predicate.admission, inputs)?;
+    sessions_agree(inputs)?;
+    if inputs.lineage.depth != 0 || inputs.lineage.parent.is_some() {
+        return Err(CertifierCode::LineageUnsupported
+            .refuse(format_args!("depth {}", inputs.lineage.depth)));
+    }
+    sandbox_agrees(inputs)?;
+    packages_agree(&inputs.session_build.packages)?;
+    execution_agrees(inputs, gates)?;
+    counts_add_up(&inputs.mutation)?;
+    if gates.contains(&Gate::Mutation) {
+        mutation_passed(&inputs.mutation)?;
+    }
+    gates_in_order(gates)
+}
+
+/// The snapshot id a subject names.
+pub(crate) fn snapshot(subject: &Subject) -> Result<Digest, CertifierError> {
+    if let Some(other) = subject.digest.keys().find(|name| *name != "sha256") {
+        return Err(CertifierCode::DigestUnacceptable.refuse(escape(other, 40)));
+    }
+    let Some(text) = subject.digest.get("sha256") else {
+        return Err(CertifierCode::DigestUnacceptable.refuse("no digest at all"));
+    };
+    text.parse()
+        .map_err(|e| CertifierCode::DigestMalformed.refuse(format_args!("sha256: {e}")))
+}
+
+/// The one subject. A loop over a list of them would be content with none.
+pub(crate) fn subject(statement: &Statement) -> Result<&Subject, CertifierError> {
+    match statement.subject.as_slice() {
+        [subject] => Ok(subject),
+        [] => Err(CertifierCode::SubjectMissing.refuse("no subject")),
+        several => {
+            Err(CertifierCode::SubjectAmbiguous.refuse(format_args!("{} subjects", several.len())))
+        }
+    }
+}
+
+fn subject_agrees(statement: &Statement) -> Result<(), CertifierError> {
+    let subject = subject(statement)?;
+    let inputs = &statement.predicate.inputs;
+    let annotated = subject.annotations.as_ref().map(|a| a.kept_digest);
+    agree(
+        "source of the build and subject",
+        inputs.session_build.source == snapshot(subject)?,
+    )?;
+    agree(
+        "kept entries of capture and subject",
+        inputs.capture.kept_digest == annotated,
+    )?;
+    agree(
+        "repository and subject name",
+        inputs.request.repository == subject.name,
+    )
+}
+
+fn admission_agrees(admission: &Admission, inputs: &Inputs) -> Result<(), CertifierError> {
+    match admission {
+        Admission::Held {} => Ok(()),
+        Admission::Admitted { branch } => agree(
+            "branches of request and admission",
+            inputs.request.branch.as_ref() == Some(branch),
+        ),
+    }
+}
+
+fn sessions_agree(inputs: &Inputs) -> Result<(), CertifierError> {
+    let attested = inputs.attestation.session;
+    let (built, run) = (
+        inputs.session_build.session,
+        inputs.session_execution.session,
+    );
+    if built == attested && run == attested {
+        return Ok(());
+    }
+    Err(CertifierCode::SessionMismatch.refuse(format_args!(
+        "attested {attested}, built in {built}, run in {run}"
+    )))
+}
+
+fn sandbox_agrees(inputs: &Inputs) -> Result<(), CertifierError> {
+    not_empty("sandbox-spec", inputs.sandbox_spec.asked.len() as u64)?;
+    not_empty(
+        "forbidden acts of the attestation",
+        inputs.attestation.denied.len() as u64,
+    )?;
+    agree(
+        "limits asked for and limits read back",
+        inputs
+            .sandbox_spec
+            .asked
+            .keys()
+            .eq(inputs.attestation.found.keys()),
+    )
+}
+
+fn execution_agrees(inputs: &Inputs, gates: &[Gate]) -> Result<(), CertifierError> {
+    let execution = &inputs.session_execution;
+    agree(
+        "cases of witness and execution",
+        inputs.witness.cases == execution.cases,
+    )?;
+    agree(
+        "a closed session and what was left of it",
+        execution.remains.is_clean(),
+    )?;
+    not_empty("cases", execution.cases)?;
+    not_empty("runs per case", execution.runs_per_case)?;
+    agree(
+        "the determinism gate and the runs per case",
+        !gates.contains(&Gate::Determinism) || execution.runs_per_case >= MIN_RUNS,
+    )
+}
+
+/// A package that stands twice was compiled from either of two contents.
+fn packages_agree(packages: &[Package]) -> Result<(), CertifierError> {
+    let distinct: BTreeSet<(&str, &str)> = packages
+        .iter()
+        .map(|package| (package.name.as_str(), package.version.as_str()))
+        .collect();
+    agree(
+        "packages and distinct packages",
+        distinct.len() == packages.len(),
+    )
+}
+
+fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
+    let killed = mutation.killed_by.values().copied();
+    let waived = mutation.waived.len() as u64;
+    let lines = &mutation.lines;
+    agree(
+        "generated mutants and viable + unviable",
+        sum([mutation.viable, mutation.unviable]) == Some(mutation.generated),
+    )?;
+    agree(
+        "viable mutants and killed + survived + waived",
+        sum(killed.chain([mutation.survived, waived])) == Some(mutation.viable),
+    )?;
+    agree(
+        "changed lines and their classes",
+        sum([lines.mutated, lines.inert, lines.data, lines.unmutated]) == Some(lines.changed),
+    )?;
+    let mut ids: Vec<&str> = mutation.waived.iter().map(|w| w.mutant.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    agree(
+        "waivers and distinct mutants",
+        ids.len() == mutation.waived.len(),
+    )
+}
+
+/// No mutants, or none that was told apart by its answer, is no proof: a program that fails in
+/// every case "kills" everything.
+fn mutation_passed(mutation: &MutationClaim) -> Result<(), CertifierError> {
+    not_empty("viable mutants", mutation.viable)?;
+    let by_value = mutation.killed_by.get(MutationClaim::BY_VALUE);
+    not_empty("mutants killed by value", by_value.copied().unwrap_or(0))?;
+    agree(
+        "the mutation gate and its survivors",
+        mutation.survived == 0,
+    )
+}
+
+fn gates_in_order(gates: &[Gate]) -> Result<(), CertifierError> {
+    agree(
+        "the passed gates and their order",
+        gates.is_sorted_by(|a, b| a < b),
+    )
+}
+
+fn sum(parts: impl IntoIterator<Item = u64>) -> Option<u64> {
+    parts.into_iter().try_fold(0u64, u64::checked_add)
+}
+
+fn agree(what: &str, holds: bool) -> Result<(), CertifierError> {
+    if holds {
+        return Ok(());
+    }
+    Err(CertifierCode::Inconsistent.refuse(format_args!("{what} do not agree")))
+}
+
+fn not_empty(what: &str, count: u64) -> Result<(), CertifierError> {
+    if count > 0 {
+        return Ok(());
+    }
+    Err(CertifierCode::ClaimEmpty.refuse(format_args!("no {what}")))
+}

@@ -1,0 +1,141 @@
+//! Certificates that contradict themselves or claim nothing, properly signed.
+
+use crate::fixture::*;
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::judge::Gate;
+use flightproof_core::Digest;
+use serde_json::json;
+
+#[test]
+fn counts_that_do_not_add_up_are_refused() {
+    for (pointer, value) in [
+        ("mutation/generated", json!(13)),
+        ("mutation/viable", json!(11)),
+        ("mutation/unviable", json!(1)),
+        ("mutation/survived", json!(1)),
+        ("mutation/killedBy", json!({"value": 8, "signal": 2})),
+        (
+            "mutation/killedBy",
+            json!({"value": 9_007_199_254_740_991u64}),
+        ),
+        ("mutation/waived", json!([])),
+        ("mutation/lines/changed", json!(10)),
+        ("mutation/lines/mutated", json!(4)),
+        ("session-execution/cases", json!(5)),
+        ("session-execution/runsPerCase", json!(1)),
+        ("session-execution/remains/processes", json!(1)),
+        ("sandbox-spec/asked", json!({"memory-bytes": "1"})),
+        ("session-build/source", json!(Digest::of(b"other"))),
+        ("request/repository", json!("example/other")),
+    ] {
+        assert_eq!(
+            refused(&with(&format!("/predicate/inputs/{pointer}"), value)),
+            CertifierCode::Inconsistent,
+            "{pointer}"
+        );
+    }
+}
+
+#[test]
+fn survivors_are_not_hidden_by_counts_that_add_up() {
+    let mut statement = honest();
+    let mutation = &mut statement["predicate"]["inputs"]["mutation"];
+    mutation["survived"] = json!(1);
+    mutation["killedBy"]["value"] = json!(6);
+    assert_eq!(refused(&signed(&statement)), CertifierCode::Inconsistent);
+    let gates = Gate::ALL
+        .map(Gate::name)
+        .into_iter()
+        .filter(|g| *g != "mutation");
+    statement["predicate"]["gates"] = gates.collect();
+    assert_eq!(refused(&signed(&statement)), CertifierCode::GateMissing);
+}
+
+#[test]
+fn one_mutant_waived_twice_is_not_two() {
+    let mut statement = honest();
+    let waiver = statement["predicate"]["inputs"]["mutation"]["waived"][0].clone();
+    let mutation = &mut statement["predicate"]["inputs"]["mutation"];
+    mutation["waived"] = json!([waiver, waiver]);
+    mutation["killedBy"]["value"] = json!(6);
+    assert_eq!(refused(&signed(&statement)), CertifierCode::Inconsistent);
+}
+
+#[test]
+fn a_package_with_two_contents_is_refused() {
+    let mut statement = honest();
+    let packages = &mut statement["predicate"]["inputs"]["session-build"]["packages"];
+    let mut other = packages[0].clone();
+    other["sha256"] = json!(Digest::of(b"other"));
+    packages.as_array_mut().unwrap().push(other.clone());
+    assert_eq!(refused(&signed(&statement)), CertifierCode::Inconsistent);
+    other["version"] = json!("1.0.16");
+    statement["predicate"]["inputs"]["session-build"]["packages"][1] = other;
+    assert!(verdict(&signed(&statement)).is_ok());
+}
+
+#[test]
+fn a_claim_about_nothing_proves_nothing() {
+    let mut no_mutants = honest();
+    let mutation = &mut no_mutants["predicate"]["inputs"]["mutation"];
+    for (count, value) in [("generated", 2), ("viable", 0)] {
+        mutation[count] = json!(value);
+    }
+    mutation["killedBy"] = json!({});
+    mutation["waived"] = json!([]);
+    let mut only_crashes = honest();
+    only_crashes["predicate"]["inputs"]["mutation"]["killedBy"] = json!({"signal": 9});
+    let mut no_cases = honest();
+    no_cases["predicate"]["inputs"]["witness"]["cases"] = json!(0);
+    no_cases["predicate"]["inputs"]["session-execution"]["cases"] = json!(0);
+    let mut no_limits = honest();
+    no_limits["predicate"]["inputs"]["sandbox-spec"]["asked"] = json!({});
+    no_limits["predicate"]["inputs"]["attestation"]["found"] = json!({});
+    let mut no_probes = honest();
+    no_probes["predicate"]["inputs"]["attestation"]["denied"] = json!({});
+    for empty in [no_mutants, only_crashes, no_cases, no_limits, no_probes] {
+        assert_eq!(refused(&signed(&empty)), CertifierCode::ClaimEmpty);
+    }
+}
+
+#[test]
+fn build_and_execution_must_share_the_attested_session() {
+    for claim in ["session-build", "session-execution", "attestation"] {
+        assert_eq!(
+            refused(&with(
+                &format!("/predicate/inputs/{claim}/session"),
+                json!(2)
+            )),
+            CertifierCode::SessionMismatch
+        );
+    }
+}
+
+#[test]
+fn a_lineage_that_is_not_walked_is_not_believed() {
+    assert_eq!(
+        refused(&with("/predicate/inputs/lineage/depth", json!(1))),
+        CertifierCode::LineageUnsupported
+    );
+    assert_eq!(
+        refused(&with(
+            "/predicate/inputs/lineage/parent",
+            json!(Digest::of(b"p"))
+        )),
+        CertifierCode::LineageUnsupported
+    );
+}
+
+#[test]
+fn gates_are_passed_in_order_and_once() {
+    let all = Gate::ALL.map(Gate::name);
+    let mut swapped = all;
+    swapped.swap(0, 1);
+    let twice = [&all[..], &["determinism"]].concat();
+    for bad in [json!(swapped), json!(twice)] {
+        assert_eq!(
+            refused(&with("/predicate/gates", bad)),
+            CertifierCode::Inconsistent
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! A true certificate under policies that want more.
+
+use crate::fixture::*;
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::judge::Gate;
+use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::verify::verify;
+use flightproof_core::Digest;
+use serde_json::json;
+
+#[test]
+fn every_required_gate_must_have_been_passed() {
+    for missing in Gate::ALL {
+        let rest: Vec<Gate> = Gate::ALL.into_iter().filter(|g| *g != missing).collect();
+        let envelope = with("/predicate/gates", json!(rest));
+        assert_eq!(refused(&envelope), CertifierCode::GateMissing);
+        let mut lenient = policy_json();
+        lenient["required_gates"] = json!(rest);
+        assert!(verdict_under(&envelope, &lenient).is_ok());
+    }
+    assert_eq!(
+        refused(&with("/predicate/gates", json!([]))),
+        CertifierCode::GateMissing
+    );
+}
+
+#[test]
+fn a_policy_decides_what_may_have_happened() {
+    let inputs = "/predicate/inputs";
+    for (pointer, value, allow, code) in [
+        (
+            "witness/public",
+            json!(true),
+            json!({"public_witness": true}),
+            CertifierCode::WitnessPublic,
+        ),
+        (
+            "session-build/buildScripts",
+            json!(true),
+            json!({"build_scripts": true}),
+            CertifierCode::BuildScriptRan,
+        ),
+        (
+            "session-build/procMacros",
+            json!(true),
+            json!({"proc_macros": true}),
+            CertifierCode::ProcMacroRan,
+        ),
+    ] {
+        let envelope = with(&format!("{inputs}/{pointer}"), value);
+        assert_eq!(refused(&envelope), code);
+        let mut lenient = policy_json();
+        lenient["allow"] = allow;
+        lenient["allow"]["waivers_max"] = json!(1);
+        assert!(verdict_under(&envelope, &lenient).is_ok(), "{pointer}");
+    }
+    let mut strict = policy_json();
+    strict["allow"] = json!({});
+    assert_eq!(
+        verdict_under(&signed(&honest()), &strict).unwrap_err(),
+        CertifierCode::WaiversTooMany
+    );
+}
+
+#[test]
+fn a_policy_for_one_repository_and_witness_accepts_no_other() {
+    let envelope = signed(&honest());
+    for (field, right, wrong, code) in [
+        (
+            "repository",
+            json!("example/rounding"),
+            json!("example"),
+            CertifierCode::RepositoryMismatch,
+        ),
+        (
+            "witness",
+            json!(Digest::of(b"witness")),
+            json!(Digest::of(b"w")),
+            CertifierCode::WitnessMismatch,
+        ),
+    ] {
+        let mut policy = policy_json();
+        policy[field] = right;
+        assert!(verdict_under(&envelope, &policy).is_ok());
+        policy[field] = wrong;
+        assert_eq!(verdict_under(&envelope, &policy).unwrap_err(), code);
+    }
+}
+
+#[test]
+fn only_keys_that_caller_and_policy_trust_count() {
+    let envelope = signed(&honest());
+    let mut mine = policy_json();
+    mine["keys"] = json!([key().public().id()]);
+    assert!(verdict_under(&envelope, &mine).is_ok());
+    for keys in [json!([]), json!([Digest::of(b"somebody else")])] {
+        mine["keys"] = keys;
+        assert_eq!(
+            verdict_under(&envelope, &mine).unwrap_err(),
+            CertifierCode::KeyUnauthorized
+        );
+    }
+    let other = [SecretKey::from_seed([9; 32]).public()];
+    let by_other = verify(&envelope, &policy(&policy_json()), &other, &subject());
+    assert_eq!(by_other.unwrap_err().code, CertifierCode::SignatureInvalid);
+    let mut two = policy_json();
+    two["threshold"] = json!(2);
+    assert_eq!(
+        verdict_under(&envelope, &two).unwrap_err(),
+        CertifierCode::ThresholdNotMet
+    );
+}
