@@ -1,1 +1,366 @@
-//! fence
+//! What changed Rust code may not contain, whatever it does: the fence around the other proofs.
+//!
+//! Observations and mutants are evidence only of code that cannot reach its observers, cannot look
+//! at its own source, and is the same code in every build. So the rules are about tokens, not about
+//! meaning. Strings and comments do not trigger them; arguments and bodies of macros do, for a macro
+//! can make code of them. Rules hold on changed lines; and a file may nowhere contain more
+//! occurrences of a refused construct than its baseline did, for a change that only removes `/*`
+//! leaves the lines it uncovers as they were.
+//!
+//! Refused beside the obvious, and why:
+//! - every `cfg` but exactly `#[cfg(test)]`: the judged build has one set of conditions, the shipped
+//!   one may have another (`debug_assertions`, a feature, a platform);
+//! - `$name!(…)` in a macro definition: the macro's name would be chosen by its caller, past the rules;
+//! - names outside ASCII: they can look like other names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flightproof_core::{RelPath, escape};
+use flightproof_evidence::{Captured, Change};
+
+use crate::flat::{Kind, Token, flatten};
+use crate::lines::{changed_lines, is_rust};
+use crate::tokens::with_tokens;
+use crate::tree::Tree;
+use crate::{CertifierCode, CertifierError};
+
+/// Holds every changed file against the rules.
+///
+/// # Errors
+/// `UNSAFE_CODE`, `SOURCE_INTROSPECTION`, `FOREIGN_LINKAGE`, `CONDITIONAL_CODE`, `SOURCE_BIDI` with
+/// file, line and construct; `UNCHECKED_SOURCE` for a changed file that is compiled without being
+/// named `.rs`; the refusals of [`with_tokens`].
+pub fn check(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError> {
+    captured.changes.iter().try_for_each(|change| {
+        if is_rust(&change.path) {
+            check_rust(change)
+        } else {
+            check_data(change, tree)
+        }
+    })
+}
+
+fn check_rust(change: &Change) -> Result<(), CertifierError> {
+    let Some(new) = &change.new else {
+        return Ok(());
+    };
+    let old = change.old.as_ref().map(|state| &state.content[..]);
+    let found = with_tokens(&change.path, &new.content, |tokens| {
+        findings(&flatten(tokens))
+    })?;
+    let touched = changed_lines(old, &new.content);
+    if let Some(finding) = found.iter().find(|finding| finding.is_on(&touched)) {
+        return Err(finding.refuse(&change.path, "on a changed line"));
+    }
+    // A baseline that cannot be read excuses nothing.
+    let before = old
+        .and_then(|old| with_tokens(&change.path, old, |tokens| findings(&flatten(tokens))).ok())
+        .unwrap_or_default();
+    match first_added(&before, &found) {
+        None => Ok(()),
+        Some(finding) => Err(finding.refuse(&change.path, "more often than in the baseline")),
+    }
+}
+
+/// A construct that occurs more often than before.
+fn first_added<'a>(before: &[Finding], now: &'a [Finding]) -> Option<&'a Finding> {
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in before {
+        *left.entry(&finding.construct).or_default() += 1;
+    }
+    now.iter()
+        .find(|finding| match left.get_mut(finding.construct.as_str()) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        })
+}
+
+/// A file that is no `.rs` file must not be source of one: by name in a file that includes others.
+fn check_data(change: &Change, tree: &Tree<'_>) -> Result<(), CertifierError> {
+    if change.new.is_none() {
+        return Ok(());
+    }
+    let quoted = format!("{}\"", change.path.file_name());
+    let includer = tree.files().find(|(path, content)| {
+        let has = |needle: &str| contains(content, needle.as_bytes());
+        path.ends_with(".rs")
+            && has(&quoted)
+            && (has("include!") || has("path"))
+            && names_as_source(content, change.path.file_name())
+    });
+    match includer {
+        None => Ok(()),
+        Some((path, _)) => Err(CertifierCode::UncheckedSource.refuse(format_args!(
+            "{}: named as source by {}",
+            escape(change.path.as_str(), 200),
+            escape(path, 200)
+        ))),
+    }
+}
+
+fn contains(content: &[u8], needle: &[u8]) -> bool {
+    content.windows(needle.len()).any(|window| window == needle)
+}
+
+/// Whether a Rust file has `include!(… "name" …)` or `#[path = "… name"]`. One that cannot be read
+/// might.
+fn names_as_source(content: &[u8], name: &str) -> bool {
+    let Ok(path) = RelPath::new("includer.rs") else {
+        return true;
+    };
+    with_tokens(&path, content, |tokens| {
+        let tokens = flatten(tokens);
+        let names = |from: usize, most: usize| {
+            tokens.iter().skip(from).take(most).any(|token| {
+                matches!(&token.kind, Kind::Literal(text) if text.trim_end_matches(['"', '#']).ends_with(name))
+            })
+        };
+        (0..tokens.len()).any(|at| {
+            let next = Around { tokens: &tokens, at };
+            // include!(concat!(env!("DIR"), "/", "name")) is about the longest form there is.
+            (next.is_call(&["include"]) && names(at, 24))
+                || (next.name(0) == "path" && next.is_operator(1, '=') && names(at, 3))
+        })
+    })
+    .unwrap_or(true)
+}
+
+/// A refused construct and the lines it stands on.
+struct Finding {
+    code: CertifierCode,
+    construct: String,
+    lines: (u32, u32),
+}
+
+impl Finding {
+    fn is_on(&self, touched: &BTreeSet<u32>) -> bool {
+        touched.range(self.lines.0..=self.lines.1).next().is_some()
+    }
+
+    fn refuse(&self, path: &RelPath, how: &str) -> CertifierError {
+        self.code.refuse(format_args!(
+            "{}:{}: {} {how}",
+            escape(path.as_str(), 200),
+            self.lines.0,
+            escape(&self.construct, 80)
+        ))
+    }
+}
+
+fn findings(tokens: &[Token]) -> Vec<Finding> {
+    let mut importing = false;
+    let mut out = Vec::new();
+    for at in 0..tokens.len() {
+        let around = Around { tokens, at };
+        importing = match around.name(0) {
+            // Not `impl Trait + use<'a>`.
+            "use" if !around.is_operator(1, '<') => true,
+            _ => importing && !around.is_operator(0, ';'),
+        };
+        if let Some((code, length)) = around.refused(importing) {
+            out.push(around.finding(code, length));
+        }
+    }
+    out
+}
+
+/// Names that mean one thing wherever they stand.
+const LOOKS: &[&str] = &[
+    "include_str",
+    "include_bytes",
+    "module_path",
+    "stringify",
+    "option_env",
+    "type_name_of_val",
+    "track_caller",
+    "Backtrace",
+    "current_exe",
+    "set_hook",
+    "take_hook",
+];
+const LINKS: &[&str] = &[
+    "no_mangle",
+    "link_section",
+    "export_name",
+    "link_name",
+    "global_allocator",
+    "panic_handler",
+    "no_main",
+];
+
+/// Macros whose names are also ordinary names: refused when called, imported or renamed.
+const LOOK_MACROS: &[&str] = &["include", "file", "line", "column"];
+const ASSEMBLY_MACROS: &[&str] = &["asm", "global_asm", "naked_asm"];
+const CONDITION_MACROS: &[&str] = &["cfg", "cfg_if", "cfg_select"];
+
+/// A token and those after it.
+struct Around<'a> {
+    tokens: &'a [Token],
+    at: usize,
+}
+
+impl Around<'_> {
+    /// The rule this token breaks, and how many tokens the construct has.
+    fn refused(&self, importing: bool) -> Option<(CertifierCode, usize)> {
+        use CertifierCode::{
+            ConditionalCode, ForeignLinkage, SourceBidi, SourceIntrospection, UnsafeCode,
+        };
+        let name = self.name(0);
+        if name == "unsafe" || self.is_call(ASSEMBLY_MACROS) {
+            return Some((UnsafeCode, 1));
+        }
+        if !name.is_ascii() {
+            return Some((SourceBidi, 1));
+        }
+        if LOOKS.contains(&name) || self.is_type_name(importing) || self.is_caller() {
+            return Some((SourceIntrospection, 1));
+        }
+        if self.is_macro_of(LOOK_MACROS, importing)
+            || self.is_env(importing)
+            || self.is_named_by_parameter()
+        {
+            return Some((SourceIntrospection, 3));
+        }
+        if LINKS.contains(&name) || self.is_foreign() {
+            return Some((ForeignLinkage, 2));
+        }
+        if self.is_call(CONDITION_MACROS) {
+            return Some((ConditionalCode, 2));
+        }
+        self.refused_attribute()
+    }
+
+    /// `#[name …]`, `#![name …]`, `#[unsafe(name …)]`.
+    fn refused_attribute(&self) -> Option<(CertifierCode, usize)> {
+        if !self.is_operator(0, '#') {
+            return None;
+        }
+        let open = 1 + usize::from(self.is_operator(1, '!'));
+        if !self.is_open(open, '[') {
+            return None;
+        }
+        match self.name(open + 1) {
+            "path" if self.is_operator(open + 2, '=') => {
+                Some((CertifierCode::SourceIntrospection, open + 4))
+            }
+            "link" | "used" | "linkage" => Some((CertifierCode::ForeignLinkage, open + 2)),
+            "cfg" if self.is_test_only(open + 2) => None,
+            "cfg" | "cfg_attr" => Some((CertifierCode::ConditionalCode, open + 3)),
+            _ => None,
+        }
+    }
+
+    /// `(test)]`
+    fn is_test_only(&self, from: usize) -> bool {
+        self.is_open(from, '(')
+            && self.name(from + 1) == "test"
+            && self.is_close(from + 2)
+            && self.is_close(from + 3)
+    }
+
+    /// `name!(`, and `name!$` inside a macro definition. Not `name != x`.
+    fn is_call(&self, names: &[&str]) -> bool {
+        names.contains(&self.name(0)) && self.is_bang(1)
+    }
+
+    fn is_bang(&self, ahead: usize) -> bool {
+        self.is_operator(ahead, '!')
+            && (self.is_any_open(ahead + 1) || self.is_operator(ahead + 1, '$'))
+    }
+
+    fn is_macro_of(&self, names: &[&str], importing: bool) -> bool {
+        self.is_call(names) || (importing && names.contains(&self.name(0)) && self.is_imported())
+    }
+
+    /// The end of an imported path, renamed or not: `use std::line;`, `use core::{line as l}`.
+    fn is_imported(&self) -> bool {
+        self.name(1) == "as"
+            || self.is_close(1)
+            || self.is_operator(1, ',')
+            || self.is_operator(1, ';')
+    }
+
+    /// `env!("CARGO_PKG_…")` is the same in every build of a version; other variables are not.
+    /// `use std::env` is needed for the module of that name; renaming it would rename the macro.
+    fn is_env(&self, importing: bool) -> bool {
+        let package =
+            matches!(self.kind(3), Some(Kind::Literal(text)) if text.starts_with("\"CARGO_PKG_"));
+        (self.is_call(&["env"]) && !(package && self.is_any_open(2)))
+            || (importing && self.name(0) == "env" && self.name(1) == "as")
+    }
+
+    fn is_type_name(&self, importing: bool) -> bool {
+        let from_path = self.before(':') || (self.is_operator(1, ':') && self.is_operator(3, '<'));
+        self.name(0) == "type_name" && (importing || from_path)
+    }
+
+    /// `Location::caller`, under whatever name the type goes.
+    fn is_caller(&self) -> bool {
+        self.name(0) == "caller" && self.before(':')
+    }
+
+    /// `$name!(…)`
+    fn is_named_by_parameter(&self) -> bool {
+        self.is_operator(0, '$') && !self.name(1).is_empty() && self.is_bang(2)
+    }
+
+    /// `extern "C"`, `extern fn`, `extern { … }`; not `extern crate`.
+    fn is_foreign(&self) -> bool {
+        let foreign = matches!(self.kind(1), Some(Kind::Literal(_)))
+            || self.is_open(1, '{')
+            || self.name(1) == "fn";
+        self.name(0) == "extern" && foreign
+    }
+
+    fn finding(&self, code: CertifierCode, length: usize) -> Finding {
+        let parts = self.tokens.get(self.at..).unwrap_or_default();
+        let parts = parts.get(..length).unwrap_or(parts);
+        Finding {
+            code,
+            construct: parts.iter().map(Token::text).collect(),
+            lines: (
+                parts.first().map_or(0, |token| token.lines.0),
+                parts.last().map_or(0, |token| token.lines.1),
+            ),
+        }
+    }
+
+    fn kind(&self, ahead: usize) -> Option<&Kind> {
+        self.tokens.get(self.at + ahead).map(|token| &token.kind)
+    }
+
+    /// The name at a distance, empty where there is none.
+    fn name(&self, ahead: usize) -> &str {
+        match self.kind(ahead) {
+            Some(Kind::Name(name)) => name,
+            _ => "",
+        }
+    }
+
+    fn is_operator(&self, ahead: usize, operator: char) -> bool {
+        self.kind(ahead) == Some(&Kind::Operator(operator))
+    }
+
+    fn is_open(&self, ahead: usize, open: char) -> bool {
+        self.kind(ahead) == Some(&Kind::Open(open))
+    }
+
+    fn is_any_open(&self, ahead: usize) -> bool {
+        matches!(self.kind(ahead), Some(Kind::Open(_)))
+    }
+
+    fn is_close(&self, ahead: usize) -> bool {
+        matches!(self.kind(ahead), Some(Kind::Close(_)))
+    }
+
+    fn before(&self, operator: char) -> bool {
+        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        before.is_some_and(|token| token.kind == Kind::Operator(operator))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,9 @@
 
 mod code;
 mod consistency;
+mod flat;
+#[cfg(test)]
+mod samples;
 mod scan;
 
 pub mod certificate;
@@ -19,6 +22,7 @@ pub mod lines;
 pub mod mutation;
 pub mod policy;
 pub mod tokens;
+pub mod tree;
 pub mod verify;
 pub mod witness;
 

@@ -1,6 +1,8 @@
 //! Which lines of a file a change touched, and what kind of line each is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use flightproof_core::RelPath;
 
 use crate::scan::{LineStart, ScannedLine, scan};
 
@@ -22,6 +24,64 @@ const MATCH_BUDGET: usize = 4_000_000;
 /// line between the common beginning and the common end is touched.
 pub fn changed_lines(old: Option<&[u8]>, new: &[u8]) -> BTreeSet<u32> {
     touched(&scan(old.unwrap_or_default()), &scan(new))
+}
+
+/// What a touched line is, for the certificate's account of every changed line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineClass {
+    /// Blank or only comment.
+    Inert,
+    /// A line of a file that is no Rust source.
+    Data,
+    /// Rust code.
+    Code,
+}
+
+/// Every touched line of a file with its class. A file is Rust by its name.
+pub fn classify(path: &RelPath, old: Option<&[u8]>, new: &[u8]) -> BTreeMap<u32, LineClass> {
+    let old = old.unwrap_or_default();
+    if !is_rust(path) {
+        let numbers = touched(&plain(old), &plain(new));
+        return numbers
+            .into_iter()
+            .map(|line| (line, LineClass::Data))
+            .collect();
+    }
+    let lines = scan(new);
+    let class = |number: u32| {
+        let line = usize::try_from(number)
+            .ok()
+            .and_then(|n| lines.get(n.checked_sub(1)?));
+        if line.is_some_and(|line| !line.has_code) {
+            LineClass::Inert
+        } else {
+            LineClass::Code
+        }
+    };
+    touched(&scan(old), &lines)
+        .into_iter()
+        .map(|number| (number, class(number)))
+        .collect()
+}
+
+/// Whether a path names Rust source, in any case: `LIB.RS` is source on a file system that says so.
+pub(crate) fn is_rust(path: &RelPath) -> bool {
+    let extension = path
+        .file_name()
+        .rsplit_once('.')
+        .map(|(_, extension)| extension);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("rs"))
+}
+
+/// Lines of a text without a lexer's view.
+fn plain(text: &[u8]) -> Vec<ScannedLine<'_>> {
+    text.split_inclusive(|byte| *byte == b'\n')
+        .map(|bytes| ScannedLine {
+            bytes,
+            start: LineStart::Code,
+            has_code: true,
+        })
+        .collect()
 }
 
 fn touched(old: &[ScannedLine<'_>], new: &[ScannedLine<'_>]) -> BTreeSet<u32> {
@@ -174,6 +234,25 @@ mod tests {
             [2, 3]
         );
         assert_eq!(changed("/*\nsame\n*/\nx\n", "/*\nsame\n*/\ny\n"), [4]);
+    }
+
+    #[test]
+    fn each_touched_line_has_the_class_of_what_is_on_it() {
+        use LineClass::{Code, Data, Inert};
+        let classes = |path: &str, old: &str, new: &str| -> Vec<_> {
+            let path = RelPath::new(path).unwrap();
+            classify(&path, Some(old.as_bytes()), new.as_bytes())
+                .into_iter()
+                .collect()
+        };
+        let new = "a();\n// b\n\n/* c */ d();\n";
+        assert_eq!(
+            classes("src/lib.rs", "a();\n", new),
+            [(2, Inert), (3, Inert), (4, Code)]
+        );
+        assert_eq!(classes("src/LIB.RS", "a();\n", "b();\n"), [(1, Code)]);
+        // An apostrophe or a quote in prose does not carry the change on to later lines.
+        assert_eq!(classes("README.md", "x\ny\n", "\"x\ny\n"), [(1, Data)]);
     }
 
     #[test]
