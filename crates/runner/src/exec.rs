@@ -1,0 +1,335 @@
+//! One program run: checked, prepared, driven, cleaned up after.
+
+use crate::code::{RunnerCode, RunnerError, inside};
+use crate::scratch;
+use crate::spawn::{self, Act, Image};
+use crate::walls::Walls;
+use crate::{pump, spawn::sweep};
+use flightproof_core::escape;
+use flightproof_frame::protocol::{Exec, Outcome, Role, layout};
+use std::ffi::CString;
+
+/// Runs one program to its end. Afterwards no process of the run is left.
+pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
+    let image = image(exec)?;
+    let walls = match exec.role {
+        Role::Build => {
+            scratch::make_build_places()?;
+            Walls::build()
+        }
+        Role::Case => {
+            let uid = uids.fresh()?;
+            scratch::empty_case()?;
+            scratch::lay_out(uid, &exec.files)?;
+            Walls::case(uid, Some(&exec.program))
+        }
+    }
+    .map_err(inside("prepare the walls"))?;
+    let (ends, wires) = pump::wires(exec.selector)?;
+    let child = spawn::spawn(&ends, &walls, &Act::Execute(&image)).map_err(inside("clone"))?;
+    drop(ends);
+    let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits)?;
+    clean_up(exec.role)?;
+    Ok(outcome)
+}
+
+fn clean_up(role: Role) -> Result<(), RunnerError> {
+    if !sweep() {
+        return Err(RunnerCode::Inside.refuse("processes of a finished run are still there"));
+    }
+    match role {
+        Role::Build => Ok(()),
+        Role::Case => scratch::empty_case(),
+    }
+}
+
+/// The uids of cases, each given once.
+pub(crate) struct CaseUids {
+    next: u32,
+}
+
+impl CaseUids {
+    /// Smaller ones belong to the runner, the build, and the system's own names for uids.
+    const FIRST: u32 = 1_000;
+    /// One more than the last: the session's map has a million.
+    const END: u32 = 1_000_000;
+
+    pub(crate) fn new() -> Self {
+        Self { next: Self::FIRST }
+    }
+
+    pub(crate) fn fresh(&mut self) -> Result<u32, RunnerError> {
+        if self.next >= Self::END {
+            return Err(RunnerCode::UidsExhausted
+                .refuse(format!("{} uids were given", Self::END - Self::FIRST)));
+        }
+        let uid = self.next;
+        self.next += 1;
+        Ok(uid)
+    }
+}
+
+/// What a case finds as its own name, so that it cannot tell programs or runs apart.
+const CASE_ARGV0: &str = "program";
+/// Longest argument or variable in bytes. The kernel takes 131,071; a launch must not fail there.
+const MAX_ARGUMENT: usize = 128 << 10;
+/// Most bytes of all arguments and variables together: half of what the kernel takes with the
+/// stack limit of these walls.
+const MAX_ARGUMENTS: usize = 1 << 20;
+/// Most arguments and variables together.
+const MAX_ARGUMENT_COUNT: usize = 4_096;
+/// Longest wall clock of one run in milliseconds: one hour, the longest session there is.
+const MAX_WALL_MS: u64 = 3_600_000;
+/// Most bytes kept of both streams together: as base64 they and a few KiB around them travel in one
+/// reply of at most 4 MiB.
+const MAX_OUTPUT: u64 = (3 << 20) - (4 << 10);
+
+fn image(exec: &Exec) -> Result<Image, RunnerError> {
+    check_limits(exec)?;
+    check_sizes(exec)?;
+    let (path, argv0) = match exec.role {
+        Role::Build => (build_program(exec)?, exec.program.as_str()),
+        Role::Case => (case_program(exec)?, CASE_ARGV0),
+    };
+    let variables = exec.env.iter().map(|(name, value)| variable(name, value));
+    Ok(Image {
+        path: text(&path)?,
+        argv: std::iter::once(argv0)
+            .chain(exec.args.iter().map(String::as_str))
+            .map(text)
+            .collect::<Result<_, _>>()?,
+        env: variables.collect::<Result<_, _>>()?,
+    })
+}
+
+fn bad(detail: impl std::fmt::Display) -> RunnerError {
+    RunnerCode::BadExec.refuse(detail)
+}
+
+fn check_limits(exec: &Exec) -> Result<(), RunnerError> {
+    let limits = &exec.limits;
+    let kept = limits.stdout_bytes.saturating_add(limits.stderr_bytes);
+    if !(1..=MAX_WALL_MS).contains(&limits.wall_ms) {
+        return Err(bad(format!(
+            "wall clock of {} ms, allowed are 1 to {MAX_WALL_MS}",
+            limits.wall_ms
+        )));
+    }
+    if kept > MAX_OUTPUT {
+        return Err(bad(format!("{kept} bytes of output, at most {MAX_OUTPUT}")));
+    }
+    if exec.role == Role::Build && !exec.files.is_empty() {
+        return Err(bad("a build has no scratch to lay files into"));
+    }
+    Ok(())
+}
+
+fn check_sizes(exec: &Exec) -> Result<(), RunnerError> {
+    let arguments = exec.args.iter().map(String::len);
+    let variables = exec
+        .env
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 1);
+    let sizes: Vec<usize> = arguments.chain(variables).collect();
+    if sizes.len() > MAX_ARGUMENT_COUNT {
+        return Err(bad(format!(
+            "{} arguments and variables, at most {MAX_ARGUMENT_COUNT}",
+            sizes.len()
+        )));
+    }
+    if let Some(long) = sizes.iter().find(|size| **size >= MAX_ARGUMENT) {
+        return Err(bad(format!(
+            "an argument of {long} bytes, at most {}",
+            MAX_ARGUMENT - 1
+        )));
+    }
+    let total: usize = sizes.iter().sum();
+    if total > MAX_ARGUMENTS {
+        return Err(bad(format!(
+            "{total} bytes of arguments, at most {MAX_ARGUMENTS}"
+        )));
+    }
+    Ok(())
+}
+
+/// A build runs tools, never what it built.
+fn build_program(exec: &Exec) -> Result<String, RunnerError> {
+    let shown = || escape(&exec.program, 200);
+    let below = exec
+        .program
+        .strip_prefix('/')
+        .ok_or_else(|| bad(format!("{} is no absolute path", shown())))?;
+    let plain = below
+        .split('/')
+        .all(|part| !matches!(part, "" | "." | ".."));
+    let tool = ["/toolchain/", "/usr/", "/bin/"]
+        .iter()
+        .any(|root| exec.program.starts_with(root));
+    if plain && tool {
+        Ok(exec.program.clone())
+    } else {
+        Err(bad(format!("{} is no tool of the session", shown())))
+    }
+}
+
+fn case_program(exec: &Exec) -> Result<String, RunnerError> {
+    check_name(&exec.program)?;
+    Ok(format!("{}/{}", layout::EXE, exec.program))
+}
+
+/// The name of a promoted program: letters, digits, `_`, `-` and `.`, not at the start a `.` or `-`.
+pub(crate) fn check_name(name: &str) -> Result<(), RunnerError> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let start = name
+        .bytes()
+        .next()
+        .is_some_and(|b| !matches!(b, b'.' | b'-'));
+    if start && name.len() <= MAX_NAME && name.bytes().all(plain) {
+        Ok(())
+    } else {
+        Err(bad(format!(
+            "{} is no name of a program",
+            escape(name, 100)
+        )))
+    }
+}
+
+/// Longest name of a promoted program in bytes.
+const MAX_NAME: usize = 100;
+
+fn variable(name: &str, value: &str) -> Result<CString, RunnerError> {
+    if name.is_empty() || name.contains('=') {
+        return Err(bad(format!(
+            "{} is no name of a variable",
+            escape(name, 100)
+        )));
+    }
+    text(&format!("{name}={value}"))
+}
+
+fn text(text: &str) -> Result<CString, RunnerError> {
+    CString::new(text).map_err(|_nul| bad(format!("{} holds a NUL", escape(text, 100))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_core::Bytes;
+    use flightproof_frame::protocol::ExecLimits;
+    use std::collections::BTreeMap;
+
+    fn exec(role: Role, program: &str) -> Exec {
+        Exec {
+            role,
+            program: program.into(),
+            args: vec![],
+            env: BTreeMap::new(),
+            stdin: Bytes(vec![]),
+            files: BTreeMap::new(),
+            limits: ExecLimits {
+                wall_ms: 1_000,
+                stdout_bytes: 10,
+                stderr_bytes: 10,
+            },
+            selector: None,
+        }
+    }
+
+    fn refused(exec: &Exec) -> bool {
+        image(exec).is_err_and(|refusal| refusal.code == RunnerCode::BadExec)
+    }
+
+    #[test]
+    fn a_case_is_named_and_does_not_learn_its_name() {
+        let image = image(&exec(Role::Case, "prog-1.2")).unwrap();
+        assert_eq!(image.path.to_str(), Ok("/exe/prog-1.2"));
+        assert_eq!(image.argv[0].to_str(), Ok("program"));
+        for name in [
+            "", ".", "..", "../x", "a/b", "/exe/a", ".hidden", "-x", "a b", "a\0b", "é",
+        ] {
+            assert!(refused(&exec(Role::Case, name)), "{name:?}");
+        }
+        assert!(refused(&exec(Role::Case, &"a".repeat(MAX_NAME + 1))));
+    }
+
+    #[test]
+    fn a_build_runs_tools_only() {
+        for tool in ["/toolchain/bin/cargo", "/usr/bin/cc", "/bin/sh"] {
+            assert!(image(&exec(Role::Build, tool)).is_ok(), "{tool}");
+        }
+        for other in [
+            "cargo",
+            "",
+            "/",
+            "/work/target/x",
+            "/toolchain/../work/target/x",
+            "/usr//bin/cc",
+            "/usr/./bin/cc",
+            "/runner/flights",
+            "/usrx/bin/cc",
+            "/exe/a",
+        ] {
+            assert!(refused(&exec(Role::Build, other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn arguments_and_variables_have_bounds_below_the_kernels() {
+        let with = |args: Vec<String>| Exec {
+            args,
+            ..exec(Role::Case, "p")
+        };
+        assert!(!refused(&with(vec!["x".repeat(MAX_ARGUMENT - 1)])));
+        assert!(refused(&with(vec!["x".repeat(MAX_ARGUMENT)])));
+        assert!(!refused(&with(vec![String::new(); MAX_ARGUMENT_COUNT])));
+        assert!(refused(&with(vec![String::new(); MAX_ARGUMENT_COUNT + 1])));
+        assert!(refused(&with(vec!["x".repeat(MAX_ARGUMENT - 1); 9])));
+        assert!(refused(&with(vec!["a\0b".into()])));
+        let variable = |name: &str, value: &str| Exec {
+            env: BTreeMap::from([(name.into(), value.into())]),
+            ..exec(Role::Case, "p")
+        };
+        assert!(!refused(&variable("A", "b=c")));
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A", "x\0")] {
+            assert!(refused(&variable(name, value)));
+        }
+    }
+
+    #[test]
+    fn limits_have_bounds() {
+        let with = |wall_ms, stdout_bytes| Exec {
+            limits: ExecLimits {
+                wall_ms,
+                stdout_bytes,
+                stderr_bytes: 0,
+            },
+            ..exec(Role::Case, "p")
+        };
+        assert!(!refused(&with(1, 0)));
+        assert!(!refused(&with(MAX_WALL_MS, MAX_OUTPUT)));
+        for (wall, bytes) in [
+            (0, 0),
+            (MAX_WALL_MS + 1, 0),
+            (1, MAX_OUTPUT + 1),
+            (1, u64::MAX),
+        ] {
+            assert!(refused(&with(wall, bytes)));
+        }
+    }
+
+    #[test]
+    fn files_are_laid_for_cases_only() {
+        let mut build = exec(Role::Build, "/usr/bin/cc");
+        build.files.insert("a".parse().unwrap(), Bytes(vec![]));
+        assert!(refused(&build));
+    }
+
+    #[test]
+    fn no_uid_is_given_twice_and_the_last_is_the_last() {
+        let mut uids = CaseUids::new();
+        assert_eq!((uids.fresh(), uids.fresh()), (Ok(1_000), Ok(1_001)));
+        uids.next = CaseUids::END - 1;
+        assert_eq!(uids.fresh(), Ok(999_999));
+        assert_eq!(uids.fresh().unwrap_err().code, RunnerCode::UidsExhausted);
+    }
+}

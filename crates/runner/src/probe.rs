@@ -1,0 +1,339 @@
+//! The self-test of the walls: from a case's own place, every forbidden act is tried.
+//!
+//! A reading is what happened, whatever it was. Acts named `may-…` are the positive twins: they
+//! must work, or a wall that refuses everything would pass.
+
+use crate::code::{RunnerCode, RunnerError, inside};
+use crate::exec::CaseUids;
+use crate::spawn::{self, Act, attempt, in_child, is_open, spawn, sweep};
+use crate::walls::Walls;
+use crate::{pump, scratch};
+use flightproof_core::{escape, parse_strict};
+use flightproof_frame::protocol::{ExecLimits, ProbeReading, Status, layout};
+use rustix::fs::{CWD, FileType, Mode};
+use rustix::io::Errno;
+use rustix::process::{Pid, Uid};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::raw::{c_int, c_long};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+/// Time and room for all acts together.
+const LIMITS: ExecLimits = ExecLimits {
+    wall_ms: 10_000,
+    stdout_bytes: 64 << 10,
+    stderr_bytes: 4 << 10,
+};
+
+/// Tries every act under the walls of a case with a fresh uid.
+pub(crate) fn probe(uids: &mut CaseUids) -> Result<Vec<ProbeReading>, RunnerError> {
+    let uid = uids.fresh()?;
+    scratch::empty_case()?;
+    scratch::lay_out(uid, &BTreeMap::new())?;
+    let walls = Walls::case(uid, None).map_err(inside("prepare the walls"))?;
+    let (ends, wires) = pump::wires(None)?;
+    let child = spawn(&ends, &walls, &Act::Inside(&report)).map_err(inside("clone"))?;
+    drop(ends);
+    let outcome = pump::drive(&child, wires, &[], &LIMITS)?;
+    if !sweep() {
+        return Err(RunnerCode::Inside.refuse("processes of the probe are still there"));
+    }
+    scratch::empty_case()?;
+    if outcome.status != (Status::Exited { code: 0 }) || !outcome.complete {
+        let said = escape(&*outcome.stderr, 200);
+        return Err(RunnerCode::ProbeFailed.refuse(format!("{:?} {said}", outcome.status)));
+    }
+    parse_strict(&outcome.stdout, 64 << 10).map_err(|e| RunnerCode::ProbeFailed.refuse(e))
+}
+
+/// Behind the walls: all readings as JSON on standard output.
+fn report() -> u8 {
+    let readings: Vec<ProbeReading> = ACTS
+        .iter()
+        .map(|(name, act)| reading(name, act()))
+        .collect();
+    let Ok(text) = serde_json::to_vec(&readings) else {
+        return 1;
+    };
+    let mut out = std::io::stdout();
+    u8::from(out.write_all(&text).and_then(|()| out.flush()).is_err())
+}
+
+/// What an act came to: reached, or refused in this way.
+enum Tried {
+    Reached(String),
+    Refused(String),
+}
+
+fn reading(act: &str, tried: Tried) -> ProbeReading {
+    let (denied, how) = match tried {
+        Tried::Reached(what) => (false, what),
+        Tried::Refused(how) => (true, how),
+    };
+    ProbeReading {
+        act: act.to_owned(),
+        denied,
+        how,
+    }
+}
+
+type Attempt = fn() -> Tried;
+
+const ACTS: &[(&str, Attempt)] = &[
+    // The network and other ways out of the machine.
+    ("connect-inet", || dies(|| socket(libc::AF_INET))),
+    ("connect-inet6", || dies(|| socket(libc::AF_INET6))),
+    ("socket-vsock", || dies(|| socket(libc::AF_VSOCK))),
+    ("socket-netlink", || dies(|| socket(libc::AF_NETLINK))),
+    ("socket-alg", || dies(|| socket(libc::AF_ALG))),
+    ("socket-packet", || dies(|| socket(libc::AF_PACKET))),
+    ("socket-unix", || call(libc::SYS_socket, [1, 1, 0, 0, 0])),
+    // Files of the session and of the machine.
+    ("read-etc-passwd", || file(fs::read("/etc/passwd"))),
+    ("read-proc-self", || file(fs::read("/proc/self/status"))),
+    ("read-runner", || file(fs::File::open(layout::RUNNER))),
+    ("list-source", || file(fs::read_dir(layout::SOURCE))),
+    ("list-work", || file(fs::read_dir("/work"))),
+    ("list-target", || file(fs::read_dir(layout::TARGET))),
+    ("list-exe", || file(fs::read_dir(layout::EXE))),
+    ("list-toolchain", || file(fs::read_dir(layout::TOOLCHAIN))),
+    ("list-root", || file(fs::read_dir("/"))),
+    ("write-usr", || create("/usr/probe")),
+    ("write-usr-lib", || create("/usr/lib/probe")),
+    ("write-exe", || create("/exe/probe")),
+    ("write-root", || create("/probe")),
+    ("write-work", || create("/work/probe")),
+    ("write-tmp", || create("/tmp/probe")),
+    ("write-dev", || create("/dev/probe")),
+    ("make-device", || mknod(FileType::CharacterDevice)),
+    ("execute-usr-bin", || execute("/usr/bin/env")),
+    ("execute-scratch", execute_scratch),
+    // Other identities and other processes.
+    ("become-root", || {
+        errno(rustix::thread::set_thread_uid(Uid::ROOT))
+    }),
+    ("keep-capability", || any(capabilities())),
+    ("signal-init", || {
+        errno(rustix::process::test_kill_process(Pid::INIT))
+    }),
+    ("signal-all", || call(libc::SYS_kill, [-1, 0, 0, 0, 0])),
+    ("ptrace-init", || {
+        call(libc::SYS_ptrace, [PTRACE_ATTACH, 1, 0, 0, 0])
+    }),
+    ("inherit-descriptor", || {
+        any((3..MAX_DESCRIPTOR).find(|n| is_open(*n)))
+    }),
+    // Kernel surface. Refused means: before the kernel looked at the arguments.
+    ("user-namespace", || errno(spawn::unshare_user())),
+    ("mount-tmpfs", mount),
+    ("io-uring", || {
+        call(libc::SYS_io_uring_setup, [1, 0, 0, 0, 0])
+    }),
+    ("bpf", || call(libc::SYS_bpf, [0; 5])),
+    ("keyctl", || call(libc::SYS_keyctl, [0, -3, 0, 0, 0])),
+    ("userfaultfd", || {
+        call(libc::SYS_userfaultfd, [1, 0, 0, 0, 0])
+    }),
+    ("perf-event", || call(libc::SYS_perf_event_open, [0; 5])),
+    ("open-by-handle", || {
+        call(libc::SYS_open_by_handle_at, [-100, 0, 0, 0, 0])
+    }),
+    ("execveat", || call(libc::SYS_execveat, [-100, 0, 0, 0, 0])),
+    ("clone3", || call(libc::SYS_clone3, [0; 5])),
+    // What a case needs.
+    ("may-write-case", || create("/case/probe")),
+    ("may-make-pipe", || mknod(FileType::Fifo)),
+    ("may-read-urandom", || file(fs::File::open("/dev/urandom"))),
+    ("may-write-null", || {
+        file(OpenOptions::new().write(true).open("/dev/null"))
+    }),
+    ("may-start-thread", start_thread),
+];
+
+/// `PTRACE_ATTACH`
+const PTRACE_ATTACH: i16 = 16;
+/// Above every descriptor these walls allow.
+const MAX_DESCRIPTOR: c_int = 4_096;
+
+fn socket(family: c_int) -> Tried {
+    let family = i16::try_from(family).unwrap_or(i16::MAX);
+    call(libc::SYS_socket, [family, 2, 0, 0, 0])
+}
+
+/// A call counts as refused only by the errno of a wall. Another one means that the kernel looked
+/// at the arguments, so the call was let through.
+fn call(number: c_long, arguments: [i16; 5]) -> Tried {
+    match attempt(number, arguments) {
+        Ok(()) => Tried::Reached("done".to_owned()),
+        Err(error) => judged(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+    }
+}
+
+fn errno(result: rustix::io::Result<()>) -> Tried {
+    match result {
+        Ok(()) => Tried::Reached("done".to_owned()),
+        Err(error) => judged(error),
+    }
+}
+
+fn judged(error: Errno) -> Tried {
+    let name = name(error);
+    match error {
+        // ESRCH: there is nobody to reach.
+        Errno::PERM | Errno::ACCESS | Errno::NOSYS | Errno::SRCH | Errno::ROFS => {
+            Tried::Refused(name)
+        }
+        _ => Tried::Reached(name),
+    }
+}
+
+fn name(error: Errno) -> String {
+    match error {
+        Errno::PERM => "EPERM".to_owned(),
+        Errno::ACCESS => "EACCES".to_owned(),
+        Errno::NOSYS => "ENOSYS".to_owned(),
+        Errno::SRCH => "ESRCH".to_owned(),
+        Errno::ROFS => "EROFS".to_owned(),
+        Errno::NOENT => "ENOENT".to_owned(),
+        other => format!("errno {}", other.raw_os_error()),
+    }
+}
+
+/// A file is out of reach by whatever error; that it does not exist in the session is one of them.
+fn file<T>(result: std::io::Result<T>) -> Tried {
+    match result {
+        Ok(_reached) => Tried::Reached("opened".to_owned()),
+        Err(error) => Tried::Refused(name(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
+    }
+}
+
+fn create(path: &str) -> Tried {
+    file(fs::File::create(path))
+}
+
+fn mknod(kind: FileType) -> Tried {
+    let path = format!("{}/node-{kind:?}", layout::CASE);
+    let null = rustix::fs::makedev(1, 3);
+    errno(rustix::fs::mknodat(CWD, path, kind, Mode::RWXU, null))
+}
+
+fn mount() -> Tried {
+    let flags = rustix::mount::MountFlags::empty();
+    errno(rustix::mount::mount(
+        "none",
+        layout::CASE,
+        "tmpfs",
+        flags,
+        None,
+    ))
+}
+
+/// In a child of its own: had it worked, nobody would be left to say so.
+fn execute(path: &'static str) -> Tried {
+    let tried = in_child(|| {
+        let error = Command::new(path).exec();
+        match judged(Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
+            Tried::Refused(_) => REFUSED,
+            Tried::Reached(_) => 1,
+        }
+    });
+    match tried.map(ExitStatus::from_raw) {
+        Ok(status) if status.code() == Some(i32::from(REFUSED)) => {
+            Tried::Refused("EACCES".to_owned())
+        }
+        Ok(status) => Tried::Reached(status.to_string()),
+        Err(error) => Tried::Reached(error.to_string()),
+    }
+}
+
+/// Exit status of the child whose `execve` was refused.
+const REFUSED: u8 = 77;
+
+/// A program written to the scratch is not one that was promoted.
+fn execute_scratch() -> Tried {
+    use std::os::unix::fs::PermissionsExt;
+    const OWN: &str = "/case/own";
+    let made = fs::write(OWN, "#!/usr/bin/env true\n")
+        .and_then(|()| fs::set_permissions(OWN, fs::Permissions::from_mode(0o700)));
+    match made {
+        Ok(()) => execute(OWN),
+        Err(error) => Tried::Reached(format!("not tried: {error}")),
+    }
+}
+
+/// The act is expected to end its process by SIGSYS, so a child tries it.
+fn dies(act: impl FnOnce() -> Tried) -> Tried {
+    let status = in_child(|| match act() {
+        Tried::Refused(_) => REFUSED,
+        Tried::Reached(_) => 1,
+    });
+    match status.map(ExitStatus::from_raw) {
+        Ok(status) if status.signal() == Some(libc::SIGSYS) => Tried::Refused("SIGSYS".to_owned()),
+        Ok(status) => Tried::Reached(status.to_string()),
+        Err(error) => Tried::Reached(error.to_string()),
+    }
+}
+
+/// Whether there is any of what must not be there.
+fn any<T: std::fmt::Debug>(found: Option<T>) -> Tried {
+    match found {
+        Some(found) => Tried::Reached(format!("{found:?}")),
+        None => Tried::Refused("none".to_owned()),
+    }
+}
+
+fn capabilities() -> Option<String> {
+    let held = rustix::thread::capabilities(None);
+    match held {
+        Ok(sets) if (sets.effective | sets.permitted | sets.inheritable).is_empty() => None,
+        Ok(sets) => Some(format!(
+            "{:?}",
+            sets.effective | sets.permitted | sets.inheritable
+        )),
+        Err(error) => Some(format!("not known: {}", name(error))),
+    }
+}
+
+fn start_thread() -> Tried {
+    match std::thread::Builder::new()
+        .spawn(|| ())
+        .map(|thread| thread.join())
+    {
+        Ok(Ok(())) => Tried::Reached("done".to_owned()),
+        Ok(Err(_panic)) => Tried::Refused("it panicked".to_owned()),
+        Err(error) => Tried::Refused(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn acts_have_names_of_their_own() {
+        let names: BTreeSet<_> = ACTS.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), ACTS.len());
+    }
+
+    #[test]
+    fn an_act_that_is_let_through_is_never_read_as_denied() {
+        assert!(!reading("a", judged(Errno::FAULT)).denied);
+        assert!(!reading("a", judged(Errno::INVAL)).denied);
+        assert!(!reading("a", errno(Ok(()))).denied);
+        assert!(!reading("a", any(Some(3))).denied);
+        assert!(!reading("a", dies(|| Tried::Refused(String::new()))).denied);
+        assert!(!reading("a", execute("/usr/bin/env")).denied);
+        assert!(!reading("a", call(libc::SYS_getpid, [0; 5])).denied);
+        assert!(!reading("a", file(fs::File::open("/dev/null"))).denied);
+    }
+
+    #[test]
+    fn an_act_that_is_refused_says_how() {
+        let denied = reading("a", judged(Errno::PERM));
+        assert!(denied.denied && denied.how == "EPERM");
+        assert_eq!(reading("a", file(fs::File::open("/no/such"))).how, "ENOENT");
+    }
+}

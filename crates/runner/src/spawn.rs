@@ -1,0 +1,357 @@
+//! Starting a program in its own pid and IPC namespace. All of the crate's `unsafe` is here.
+//!
+//! The runner has one thread, always: what `fork` and `clone` copy is therefore complete and
+//! consistent, and the children below may allocate and take locks. Neither child ever returns into
+//! the code that started it: both end in `execve` or `_exit`.
+//!
+//! ```text
+//! runner ── clone(NEWPID|NEWIPC) ──▶ init (pid 1, uid 0) ── fork ──▶ program (walls, then execve)
+//!    ▲                                  │ wait status                     │ why it did not start
+//!    └────────── status pipe ◀──────────┴─────────────────────────────────┘ (closed by execve)
+//! ```
+
+use crate::walls::Walls;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
+use std::ffi::CString;
+use std::io;
+use std::os::raw::{c_char, c_int, c_long, c_uint};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The ends of the pipes a program gets.
+pub(crate) struct Ends {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    pub(crate) selector: Option<SelectorEnds>,
+}
+
+/// What the mutation guard gets: it reads its mutant and answers when it has it.
+pub(crate) struct SelectorEnds {
+    pub(crate) read: OwnedFd,
+    pub(crate) write: OwnedFd,
+}
+
+/// What happens behind the walls.
+pub(crate) enum Act<'a> {
+    /// Another program takes over.
+    Execute(&'a Image),
+    /// Code of ours; its result is the exit status.
+    Inside(&'a dyn Fn() -> u8),
+}
+
+/// A program as `execve` takes it.
+pub(crate) struct Image {
+    pub(crate) path: CString,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) env: Vec<CString>,
+}
+
+/// A started namespace: its init, and the pipe that tells how the program ended.
+pub(crate) struct Child {
+    pub(crate) init: Pid,
+    pub(crate) status: OwnedFd,
+}
+
+/// First byte of the message of a program that could not be started: then `u16` length, reason.
+pub(crate) const FAILED: u8 = b'F';
+/// First byte of the message of the init: then the `i32` wait status. Both little endian.
+pub(crate) const WAITED: u8 = b'W';
+/// Longest reason in bytes; with its header below `PIPE_BUF`, so that it is written in one piece.
+pub(crate) const MAX_REASON: usize = 512;
+
+/// The selector's place in a program that has one: read the mutant's number here.
+const SELECTOR_READ: c_int = 3;
+/// The selector's place in a program that has one: answer here.
+const SELECTOR_WRITE: c_int = 4;
+/// The status pipe's place in both children.
+const STATUS: c_int = 5;
+/// Descriptors are first moved to here or above, out of the way of the places they get.
+const ABOVE: c_int = 16;
+
+/// Starts `act` behind `walls`.
+pub(crate) fn spawn(ends: &Ends, walls: &Walls, act: &Act<'_>) -> io::Result<Child> {
+    let (status, status_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    match clone_namespace()? {
+        None => init(ends, &status_write, walls, act),
+        Some(init) => Ok(Child { init, status }),
+    }
+}
+
+/// The life of the namespace's first process. Whatever fails, it ends here.
+fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let report = |error: io::Error| report_failure(&format!("cannot start: {error}"));
+        if let Err(error) = arrange_descriptors(ends, status) {
+            return report(error);
+        }
+        match fork() {
+            Err(error) => report(error),
+            Ok(None) => program(walls, act),
+            Ok(Some(program)) => {
+                close_range(0, SELECTOR_WRITE);
+                report_end(program);
+            }
+        }
+    }));
+    exit_now(0)
+}
+
+/// The life of the program's process up to `execve`.
+fn program(walls: &Walls, act: &Act<'_>) -> ! {
+    let status = catch_unwind(AssertUnwindSafe(|| {
+        reset_signals();
+        match rustix::process::setsid() {
+            Err(error) => return fail(&format!("setsid: {error}")),
+            Ok(_leader) => {}
+        }
+        if let Err(reason) = walls.enter() {
+            return fail(&reason);
+        }
+        match act {
+            Act::Execute(image) => fail(&format!("execve: {}", execute(image))),
+            Act::Inside(body) => {
+                close_range(SELECTOR_READ, c_int::MAX);
+                body()
+            }
+        }
+    }));
+    exit_now(status.unwrap_or(NOT_STARTED))
+}
+
+/// Exit status of a program's process that never became the program. The reason says more.
+const NOT_STARTED: u8 = 126;
+
+fn fail(reason: &str) -> u8 {
+    report_failure(reason);
+    NOT_STARTED
+}
+
+fn report_failure(reason: &str) {
+    let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
+    let length = u16::try_from(reason.len()).unwrap_or(0);
+    let mut message = vec![FAILED];
+    message.extend(length.to_le_bytes());
+    message.extend(reason);
+    write_status(&message);
+}
+
+/// Reaps everything in the namespace until the program itself ends; then says how it ended.
+/// When this process ends, the kernel kills whatever is left in the namespace.
+fn report_end(program: c_int) {
+    loop {
+        let mut status: c_int = 0;
+        // SAFETY: the pointer is to a live local.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        if pid == program {
+            let mut message = vec![WAITED];
+            message.extend(status.to_le_bytes());
+            return write_status(&message);
+        }
+        if pid < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+fn write_status(message: &[u8]) {
+    // SAFETY: `arrange_descriptors` put the status pipe at this number, and it stays open until the
+    // process ends or executes; where that failed the number may be closed, and the write fails.
+    let status = unsafe { BorrowedFd::borrow_raw(STATUS) };
+    // The runner takes silence as a failed launch, so a failed write needs no answer.
+    let _ = rustix::io::write(status, message);
+}
+
+/// Puts the pipes where a program expects them and closes everything else.
+fn arrange_descriptors(ends: &Ends, status: &OwnedFd) -> io::Result<()> {
+    let raise = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, ABOVE);
+    let mut places = vec![
+        (raise(&ends.stdin)?, 0),
+        (raise(&ends.stdout)?, 1),
+        (raise(&ends.stderr)?, 2),
+        (raise(status)?, STATUS),
+    ];
+    if let Some(selector) = &ends.selector {
+        places.push((raise(&selector.read)?, SELECTOR_READ));
+        places.push((raise(&selector.write)?, SELECTOR_WRITE));
+    } else {
+        close_range(SELECTOR_READ, SELECTOR_WRITE);
+    }
+    for (from, to) in &places {
+        place(from, *to)?;
+    }
+    close_range(STATUS + 1, c_int::MAX);
+    // The table above must not close numbers that now belong to nobody.
+    std::mem::forget(places);
+    Ok(())
+}
+
+fn place(from: &OwnedFd, to: c_int) -> io::Result<()> {
+    let flags = if to == STATUS { libc::O_CLOEXEC } else { 0 };
+    // SAFETY: `from` is open and at `ABOVE` or higher, so it differs from `to`. What `to` was before
+    // belongs to a copy of the runner's table whose owners never run in this process.
+    if unsafe { libc::dup3(from.as_raw_fd(), to, flags) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Closes descriptors `first..=last`. Only in a child: the owners of these numbers never run there.
+fn close_range(first: c_int, last: c_int) {
+    let (first, last) = (first.unsigned_abs(), last.unsigned_abs());
+    // SAFETY: see above; the call itself takes numbers only. It cannot fail for an ordered range.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0 as c_uint) };
+}
+
+/// `clone` like `fork`, into a new pid and IPC namespace. `None` in the child.
+fn clone_namespace() -> io::Result<Option<Pid>> {
+    let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::SIGCHLD;
+    // SAFETY: no CLONE_VM and no stack: the child gets a copy of the address space, as with fork.
+    // The one thread of this process is the calling one. The C library's handlers of fork are not
+    // run; it has no threads and no state that would need them.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0, 0, 0, 0) };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(c_int::try_from(pid).ok().and_then(Pid::from_raw))
+}
+
+fn fork() -> io::Result<Option<c_int>> {
+    // SAFETY: the process has one thread, so the child's copy of every lock is free.
+    match unsafe { libc::fork() } {
+        0 => Ok(None),
+        pid if pid > 0 => Ok(Some(pid)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Runs `body` in a child of its own and returns its raw wait status.
+pub(crate) fn in_child(body: impl FnOnce() -> u8) -> io::Result<c_int> {
+    let Some(pid) = fork()? else {
+        exit_now(catch_unwind(AssertUnwindSafe(body)).unwrap_or(NOT_STARTED));
+    };
+    let mut status: c_int = 0;
+    loop {
+        // SAFETY: the pointer is to a live local.
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Ends this process without running anything that belongs to the runner it was copied from.
+fn exit_now(status: u8) -> ! {
+    // SAFETY: `_exit` takes a number and does not return.
+    unsafe { libc::_exit(c_int::from(status)) }
+}
+
+/// Gives every signal its default action and blocks none: both survive `execve`, and the runner
+/// ignores SIGPIPE.
+fn reset_signals() {
+    // SAFETY: default actions name no handler; the set is a live local initialised before its use.
+    // Signals that cannot be changed give an error, which is right.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+fn execute(image: &Image) -> io::Error {
+    let pointers = |list: &[CString]| -> Vec<*const c_char> {
+        let end = std::iter::once(std::ptr::null());
+        list.iter().map(|text| text.as_ptr()).chain(end).collect()
+    };
+    let (argv, env) = (pointers(&image.argv), pointers(&image.env));
+    // SAFETY: both lists end in a null pointer, and they and the strings outlive the call.
+    unsafe { libc::execve(image.path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Takes every capability out of the bounding set.
+pub(crate) fn drop_bounding_set() -> io::Result<()> {
+    for capability in 0..=MAX_CAPABILITY {
+        // SAFETY: numbers only.
+        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let error = io::Error::last_os_error();
+        // The kernel's last capability is not known here: beyond it every number is invalid.
+        if done != 0 && error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Capability sets have 64 bits.
+const MAX_CAPABILITY: libc::c_ulong = 63;
+
+/// The kernel's Landlock ABI, 0 where there is none.
+pub(crate) fn landlock_abi() -> u32 {
+    const VERSION: c_uint = 1;
+    // SAFETY: with this flag the kernel reads no memory.
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0usize, 0usize, VERSION) };
+    u32::try_from(abi).unwrap_or(0)
+}
+
+/// Tries a system call with small numbers only, and says whether it was let through. No argument
+/// can be an address: the lowest page a process may map lies above 16 bits.
+pub(crate) fn attempt(number: c_long, arguments: [i16; 5]) -> io::Result<()> {
+    let [a, b, c, d, e] = arguments.map(c_long::from);
+    // SAFETY: see above; a call that wants memory fails with EFAULT.
+    if unsafe { libc::syscall(number, a, b, c, d, e) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Tries to enter a user namespace of its own: only the probe asks, to be refused.
+pub(crate) fn unshare_user() -> rustix::io::Result<()> {
+    // SAFETY: no memory or descriptor table is shared with anybody; nothing is left to be unshared
+    // behind somebody's back.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER) }
+}
+
+/// Whether this process has a descriptor of this number.
+pub(crate) fn is_open(descriptor: c_int) -> bool {
+    // SAFETY: asking for flags changes nothing.
+    unsafe { libc::fcntl(descriptor, libc::F_GETFD) >= 0 }
+}
+
+/// Kills and reaps every process the runner can see. True when nobody was left at the end.
+///
+/// Only as pid 1: there, everybody is the session and nobody else.
+pub(crate) fn sweep() -> bool {
+    (0..MAX_SWEEPS).any(|_| {
+        if rustix::process::getpid() != Pid::INIT {
+            return false;
+        }
+        // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
+        let nobody = unsafe { libc::kill(-1, libc::SIGKILL) } < 0
+            && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+        reap();
+        nobody
+    })
+}
+
+/// A killed process is gone at the latest when it leaves the kernel; between two looks lies one
+/// round of reaping.
+const MAX_SWEEPS: usize = 1_000;
+
+fn reap() {
+    let mut status: c_int = 0;
+    // SAFETY: the pointer is to a live local.
+    while unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } > 0 {}
+}
+
+/// Hides the runner's memory from everybody who is not the kernel.
+pub(crate) fn hide() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}

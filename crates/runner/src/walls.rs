@@ -1,0 +1,248 @@
+//! What stands around each program that the runner starts, and the order in which it goes up.
+
+use crate::filter::{self, Audience};
+use crate::spawn::drop_bounding_set;
+use crate::view::{Grant, Reach, View, grant};
+use flightproof_frame::protocol::layout;
+use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+use seccompiler::BpfProgram;
+
+/// The walls around one program.
+pub(crate) struct Walls {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    cwd: &'static str,
+    grants: Vec<Grant>,
+    filters: Vec<BpfProgram>,
+    limits: Vec<(Resource, u64)>,
+}
+
+/// The uid and gid of every build in a session: one build reads what the one before wrote.
+pub(crate) const BUILD: u32 = 1;
+/// The uid that unpacks dependencies. A build has another one, so that it cannot change them.
+pub(crate) const UNPACK: u32 = 2;
+
+/// Open descriptors of a case: far more than a program with one scratch needs.
+const CASE_FILES: u64 = 256;
+/// Open descriptors of a build: a linker opens every object at once.
+const BUILD_FILES: u64 = 4_096;
+/// Largest file of a case in bytes.
+const CASE_FILE_BYTES: u64 = 64 << 20;
+/// Largest file of a build in bytes: a debug build's archive of a large dependency.
+const BUILD_FILE_BYTES: u64 = 2 << 30;
+/// Stack of a program's first thread in bytes: eight times the usual, for deep recursion that is
+/// correct, and an end for recursion that is not.
+const STACK_BYTES: u64 = 64 << 20;
+/// Address space of an unpacking child in bytes: a decompressor needs a few hundred KiB.
+const UNPACK_MEMORY_BYTES: u64 = 512 << 20;
+
+impl Walls {
+    /// Around compilers: they read sources and tools and write build output.
+    pub(crate) fn build() -> Result<Self, String> {
+        let mut grants = devices();
+        for path in [
+            layout::TOOLCHAIN,
+            "/usr",
+            "/bin",
+            "/lib",
+            "/lib32",
+            "/lib64",
+            "/etc/alternatives",
+        ] {
+            grants.push(grant(path, Reach::Run));
+        }
+        for path in [layout::SOURCE, layout::VENDOR, layout::EXTRA] {
+            grants.push(grant(path, Reach::Read));
+        }
+        grants.push(grant(layout::TARGET, Reach::Output));
+        grants.push(grant(layout::CARGO_HOME, Reach::Scratch));
+        grants.push(grant(layout::TMP, Reach::Scratch));
+        Ok(Self {
+            uid: BUILD,
+            gid: BUILD,
+            cwd: layout::TMP,
+            grants,
+            filters: filter::programs(Audience::Build)?,
+            limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
+        })
+    }
+
+    /// Around one case: it executes `program` and writes its scratch.
+    pub(crate) fn case(uid: u32, program: Option<&str>) -> Result<Self, String> {
+        let mut grants = devices();
+        if let Some(name) = program {
+            grants.push(grant(format!("{}/{name}", layout::EXE), Reach::Run));
+        }
+        for path in [
+            "/usr/lib",
+            "/usr/lib32",
+            "/usr/lib64",
+            "/lib",
+            "/lib32",
+            "/lib64",
+        ] {
+            grants.push(grant(path, Reach::Read));
+        }
+        grants.extend(LOADERS.iter().map(|path| grant(*path, Reach::Run)));
+        grants.push(grant(layout::CASE, Reach::Scratch));
+        Ok(Self {
+            uid,
+            gid: uid,
+            cwd: layout::CASE,
+            grants,
+            filters: filter::programs(Audience::Case)?,
+            limits: limits(CASE_FILES, CASE_FILE_BYTES),
+        })
+    }
+
+    /// Around the unpacking of one dependency: it writes the vendor directory and nothing else.
+    pub(crate) fn unpack() -> Result<Self, String> {
+        let mut limits = limits(CASE_FILES, BUILD_FILE_BYTES);
+        limits.push((Resource::As, UNPACK_MEMORY_BYTES));
+        Ok(Self {
+            uid: UNPACK,
+            gid: BUILD,
+            cwd: layout::VENDOR,
+            grants: vec![grant(layout::VENDOR, Reach::Scratch)],
+            filters: filter::programs(Audience::Case)?,
+            limits,
+        })
+    }
+
+    /// Puts the walls up around the calling process. They cannot be taken down again.
+    ///
+    /// The order matters: paths are opened while that is still allowed, the uid goes before the
+    /// last capability, and the filter comes last, because it forbids what went before.
+    pub(crate) fn enter(&self) -> Result<(), String> {
+        let view = View::new(&self.grants)?;
+        rustix::process::chdir(self.cwd).map_err(said("chdir"))?;
+        self.set_limits()?;
+        self.become_nobody()?;
+        thread::set_no_new_privs(true).map_err(said("no_new_privs"))?;
+        view.enforce()?;
+        self.filters
+            .iter()
+            .try_for_each(|program| seccompiler::apply_filter(program))
+            .map_err(said("seccomp"))
+    }
+
+    fn set_limits(&self) -> Result<(), String> {
+        self.limits.iter().try_for_each(|(resource, most)| {
+            let limit = Rlimit {
+                current: Some(*most),
+                maximum: Some(*most),
+            };
+            setrlimit(*resource, limit).map_err(said("setrlimit"))
+        })
+    }
+
+    fn become_nobody(&self) -> Result<(), String> {
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        thread::set_thread_groups(&[]).map_err(said("setgroups"))?;
+        drop_bounding_set().map_err(said("bounding set"))?;
+        thread::set_thread_res_gid(gid, gid, gid).map_err(said("setresgid"))?;
+        thread::set_thread_res_uid(uid, uid, uid).map_err(said("setresuid"))?;
+        thread::set_capabilities(None, NO_CAPABILITIES).map_err(said("capset"))?;
+        let kept = thread::capabilities(None).map_err(said("capget"))?;
+        if kept == NO_CAPABILITIES {
+            Ok(())
+        } else {
+            Err(format!("capabilities are left: {kept:?}"))
+        }
+    }
+}
+
+const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::empty(),
+    permitted: CapabilitySet::empty(),
+    inheritable: CapabilitySet::empty(),
+};
+
+/// The loaders of dynamically linked programs: the kernel executes them for the program.
+const LOADERS: &[&str] = &["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+
+fn devices() -> Vec<Grant> {
+    let both = ["/dev/null", "/dev/zero", "/dev/full"].map(|path| grant(path, Reach::Device));
+    let read = ["/dev/random", "/dev/urandom"].map(|path| grant(path, Reach::Read));
+    both.into_iter().chain(read).collect()
+}
+
+fn limits(files: u64, file_bytes: u64) -> Vec<(Resource, u64)> {
+    vec![
+        (Resource::Core, 0),
+        (Resource::Memlock, 0),
+        (Resource::Msgqueue, 0),
+        (Resource::Nofile, files),
+        (Resource::Fsize, file_bytes),
+        (Resource::Stack, STACK_BYTES),
+    ]
+}
+
+fn said<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
+    move |error| format!("{what}: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn reach_of(walls: &Walls, path: &str) -> Option<Reach> {
+        let covers = |g: &&Grant| Path::new(path).starts_with(&g.path);
+        let nearest = |g: &&Grant| g.path.components().count();
+        walls
+            .grants
+            .iter()
+            .filter(covers)
+            .max_by_key(nearest)
+            .map(|g| g.reach)
+    }
+
+    #[test]
+    fn a_case_reaches_its_program_its_scratch_and_libraries_only() {
+        let walls = Walls::case(1000, Some("prog")).unwrap();
+        assert_eq!(reach_of(&walls, "/exe/prog"), Some(Reach::Run));
+        assert_eq!(reach_of(&walls, "/case/x"), Some(Reach::Scratch));
+        assert_eq!(reach_of(&walls, "/usr/lib/libc.so.6"), Some(Reach::Read));
+        for path in [
+            "/exe/other",
+            "/work/src/a",
+            "/work/target/a",
+            "/runner/flights",
+            "/toolchain/bin/cargo",
+            "/usr/bin/env",
+            "/etc/passwd",
+            "/tmp/a",
+            "/dev/kmsg",
+            "/proc/self",
+        ] {
+            assert_eq!(reach_of(&walls, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_build_writes_output_only_and_sees_no_promoted_program() {
+        let walls = Walls::build().unwrap();
+        assert_eq!(reach_of(&walls, "/work/src/a"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/work/vendor/a"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/work/target/a"), Some(Reach::Output));
+        assert_eq!(reach_of(&walls, "/work/home/a"), Some(Reach::Scratch));
+        for path in [
+            "/exe/prog",
+            "/case/x",
+            "/work/crates/a",
+            "/runner/flights",
+            "/etc/passwd",
+        ] {
+            assert_eq!(reach_of(&walls, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn unpacking_reaches_the_vendor_directory_only() {
+        let walls = Walls::unpack().unwrap();
+        assert_eq!(walls.grants, [grant(layout::VENDOR, Reach::Scratch)]);
+        assert_ne!(walls.uid, BUILD);
+    }
+}

@@ -1,0 +1,1 @@
+//! What a hostile program tries.

@@ -1,0 +1,304 @@
+//! A session as the local backend makes one, reduced to what the runner needs.
+
+use flightproof_core::{Bytes, Digest};
+use flightproof_frame::channel::HostChannel;
+use flightproof_frame::protocol::{
+    Exec, ExecLimits, Hello, Outcome, Place, Reply, Request, Role, Status,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An ordinary uid of the machine that nobody has, in steps of the map's length.
+const BASE: u32 = 700_000_000;
+const MAPPED: u32 = 1_000_000;
+/// Processes and threads of a session: enough for a build, an end for a fork bomb.
+const MAX_PROCESSES: u64 = 120;
+
+const CAPABILITIES: [&str; 8] = [
+    "CAP_SETUID",
+    "CAP_SETGID",
+    "CAP_KILL",
+    "CAP_SYS_ADMIN",
+    "CAP_SETPCAP",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+];
+
+pub(crate) struct Bubble {
+    bwrap: Child,
+    channel: HostChannel,
+    pub(crate) hello: Hello,
+    _tools: tempfile::TempDir,
+}
+
+/// Opens a session, or says that nothing was measured.
+macro_rules! open_or_return {
+    () => {
+        match crate::bubble::Bubble::open() {
+            Some(bubble) => bubble,
+            None => return,
+        }
+    };
+}
+pub(crate) use open_or_return;
+
+impl Bubble {
+    pub(crate) fn open() -> Option<Self> {
+        let able = rustix::process::getuid().is_root() && Path::new("/usr/bin/bwrap").exists();
+        if !able {
+            assert!(
+                std::env::var_os("FLIGHTPROOF_MEASURE_ALL").is_none(),
+                "needs root and bubblewrap"
+            );
+            eprintln!("NOT MEASURED: needs root and bubblewrap");
+            return None;
+        }
+        let tools = tempfile::tempdir().unwrap();
+        compile_attacker(tools.path());
+        let runner = tools.path().join("flights");
+        fs::copy(runner_program(), &runner).unwrap();
+        open_to_all(tools.path());
+        let (mut bwrap, info) = start(tools.path(), &runner);
+        info.map(&mut bwrap);
+        let (to, from) = (bwrap.stdin.take().unwrap(), bwrap.stdout.take().unwrap());
+        let mut channel = HostChannel::new(from.into(), to.into()).unwrap();
+        let hello = channel.hello(soon()).unwrap();
+        Some(Self {
+            bwrap,
+            channel,
+            hello: serde_json::from_slice(&hello).unwrap(),
+            _tools: tools,
+        })
+    }
+
+    /// A session in which the attacker is already a program of the cases.
+    pub(crate) fn with_attacker() -> Option<Self> {
+        let mut bubble = Self::open()?;
+        let copied = bubble.exec(&build(
+            "/usr/bin/cp",
+            &["/toolchain/attacker", "/work/target/attacker"],
+        ));
+        assert_eq!(
+            copied.status,
+            Status::Exited { code: 0 },
+            "{}",
+            text(&copied.stderr)
+        );
+        let from = "/work/target/attacker".to_owned();
+        let promoted = bubble.call(&Request::Promote {
+            from,
+            name: "attacker".into(),
+        });
+        assert!(matches!(promoted, Reply::Promoted { .. }), "{promoted:?}");
+        Some(bubble)
+    }
+
+    pub(crate) fn call(&mut self, request: &Request) -> Reply {
+        self.send(&serde_json::to_vec(request).unwrap(), &[])
+    }
+
+    pub(crate) fn put(&mut self, place: Place, snapshot: Digest, payload: &[u8]) -> Reply {
+        let bytes = payload.len() as u64;
+        let request = Request::Put {
+            place,
+            bytes,
+            snapshot,
+        };
+        self.send(&serde_json::to_vec(&request).unwrap(), payload)
+    }
+
+    pub(crate) fn send(&mut self, request: &[u8], payload: &[u8]) -> Reply {
+        let reply = self.channel.call(request, payload, soon()).unwrap();
+        serde_json::from_slice(&reply).unwrap()
+    }
+
+    pub(crate) fn exec(&mut self, exec: &Exec) -> Outcome {
+        match self.call(&Request::Exec(exec.clone())) {
+            Reply::Exec(outcome) => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs the attacker as a case.
+    pub(crate) fn attack(&mut self, act: &str) -> Outcome {
+        self.exec(&case(&[act]))
+    }
+}
+
+/// No call of these tests takes this long; one that does fails instead of hanging.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+impl Drop for Bubble {
+    fn drop(&mut self) {
+        let _ = self.bwrap.kill();
+        let _ = self.bwrap.wait();
+    }
+}
+
+/// A case of the attacker with these arguments.
+pub(crate) fn case(args: &[&str]) -> Exec {
+    Exec {
+        role: Role::Case,
+        ..build("attacker", args)
+    }
+}
+
+/// A tool of the build.
+pub(crate) fn build(program: &str, args: &[&str]) -> Exec {
+    Exec {
+        role: Role::Build,
+        program: program.into(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::new(),
+        stdin: Bytes(vec![]),
+        files: BTreeMap::new(),
+        limits: ExecLimits {
+            wall_ms: 5_000,
+            stdout_bytes: 100_000,
+            stderr_bytes: 100_000,
+        },
+        selector: None,
+    }
+}
+
+pub(crate) fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What the parent does between bubblewrap's clone and its exec.
+struct Handshake {
+    info: fs::File,
+    go: fs::File,
+}
+
+impl Handshake {
+    fn map(mut self, bwrap: &mut Child) {
+        let mut said = String::new();
+        while !said.trim_end().ends_with('}') {
+            let mut piece = [0; 512];
+            let read = self.info.read(&mut piece).unwrap();
+            assert_ne!(read, 0, "bubblewrap ended: {:?}", bwrap.wait());
+            said.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+        }
+        let info: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let pid = info["child-pid"].as_u64().unwrap();
+        for map in ["uid_map", "gid_map"] {
+            fs::write(format!("/proc/{pid}/{map}"), format!("0 {BASE} {MAPPED}\n")).unwrap();
+        }
+        self.go.write_all(b"x").unwrap();
+    }
+}
+
+fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
+    let (info, info_write) = pipe();
+    let (go_read, go) = pipe();
+    let mut command = Command::new("/usr/bin/prlimit");
+    command
+        .arg(format!("--nproc={MAX_PROCESSES}"))
+        .args(["--", "/usr/bin/bwrap"]);
+    command.args([
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-net",
+        "--unshare-uts",
+    ]);
+    command.args([
+        "--as-pid-1",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+    ]);
+    command.args(["--info-fd", &info_write.as_raw_fd().to_string()]);
+    command.args(["--userns-block-fd", &go_read.as_raw_fd().to_string()]);
+    CAPABILITIES.iter().for_each(|name| {
+        command.args(["--cap-add", name]);
+    });
+    command.args(["--ro-bind", "/usr", "/usr"]);
+    for (to, link) in [
+        ("usr/bin", "/bin"),
+        ("usr/lib", "/lib"),
+        ("usr/lib64", "/lib64"),
+    ] {
+        command.args(["--symlink", to, link]);
+    }
+    command
+        .arg("--ro-bind")
+        .args([tools, Path::new("/toolchain")]);
+    command
+        .arg("--ro-bind")
+        .args([runner, Path::new("/runner/flights")]);
+    for place in ["/work", "/exe", "/case", "/tmp"] {
+        command.args(["--size", "33554432", "--tmpfs", place]);
+    }
+    // The parents of bound files would be closed to everybody but the session's root.
+    for dir in ["/dev", "/etc"] {
+        command.args(["--perms", "0755", "--dir", dir]);
+    }
+    for device in ["null", "zero", "full", "random", "urandom"] {
+        let path = format!("/dev/{device}");
+        command.args(["--dev-bind", &path, &path]);
+    }
+    command.args(["--remount-ro", "/", "--", "/runner/flights", "__runner"]);
+    let bwrap = command
+        .env_clear()
+        .uid(BASE)
+        .gid(BASE)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (
+        bwrap,
+        Handshake {
+            info: info.into(),
+            go: go.into(),
+        },
+    )
+}
+
+/// A pipe that children inherit.
+fn pipe() -> (OwnedFd, OwnedFd) {
+    rustix::pipe::pipe().unwrap()
+}
+
+fn runner_program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let runner = test.ancestors().nth(2).unwrap().join("examples/runner");
+    assert!(
+        runner.exists(),
+        "{} is built with the tests",
+        runner.display()
+    );
+    runner
+}
+
+fn compile_attacker(into: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/attacker.c");
+    let out = into.join("attacker");
+    let done = Command::new("cc")
+        .args(["-static", "-O1", "-w", "-o"])
+        .arg(out)
+        .arg(source)
+        .status();
+    assert!(done.unwrap().success(), "the attacker compiles");
+}
+
+/// The session's uid is nobody here: it needs read and execute for all.
+fn open_to_all(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    mode(dir);
+    fs::read_dir(dir)
+        .unwrap()
+        .for_each(|entry| mode(&entry.unwrap().path()));
+}
