@@ -28,7 +28,8 @@ certificate, key_file, directory = sys.argv[1:4]
 document = json.loads(pathlib.Path(certificate).read_bytes(), object_pairs_hook=unique)
 key = SSlibKey.from_crypto(load_pem_public_key(pathlib.Path(key_file).read_bytes()))
 
-envelope = Envelope.from_dict(document)
+signature = document["signatures"][0]["sig"]
+envelope = Envelope.from_dict(document)  # takes the document apart
 if envelope.payload_type != PAYLOAD_TYPE:
     sys.exit("another payload type")
 envelope.verify([key], 1)
@@ -45,5 +46,5 @@ kind = envelope.payload_type.encode()
 signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(envelope.payload), envelope.payload)
 work = pathlib.Path(directory)
 (work / "pae").write_bytes(signed)
-(work / "sig").write_bytes(base64.b64decode(document["signatures"][0]["sig"], validate=True))
+(work / "sig").write_bytes(base64.b64decode(signature, validate=True))
 print("securesystemslib: verified,", message.subject[0].name, message.subject[0].digest["sha256"])

@@ -234,9 +234,6 @@ flightproof_core::refusal_codes! {
         /// The streams of a case were not read to their end.
         CaseIncomplete = "CASE_INCOMPLETE", Input,
             "the output of a case was not read to its end", "a partial answer that looks right may go on wrongly", "do not hand the output to a process that outlives the program";
-        /// A case was not observed at all.
-        CaseUnobserved = "CASE_UNOBSERVED", Input,
-            "a case has no observation, or an observation no case", "what was not seen was not passed", "run the flight again; if it repeats, the program disturbs its runner";
         /// Two runs of one case differ.
         Nondeterministic = "NONDETERMINISTIC", Input,
             "the same case gave different answers", "a program that answers by chance, by time or by its own history passes tests by luck", "remove the source of chance, such as the order of a hash map";

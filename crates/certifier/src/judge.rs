@@ -4,9 +4,10 @@
 //! nothing else: an expected value, an offset or a length would let an author learn a private
 //! answer from a few attempts.
 
+use crate::witness::Case;
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::{Refusal, escape};
-use flightproof_evidence::{BuildAnswer, Built, Change, Diagnostic, Observation};
+use flightproof_evidence::{BuildAnswer, Built, Change, Diagnostic, Ending, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -77,6 +78,42 @@ pub fn built(answer: BuildAnswer, changes: &[Change]) -> Result<Built, Refusal> 
             Err(Refusal::from(refused).with_notes(notes))
         }
     }
+}
+
+/// Holds one observation against what the witness expects of its case.
+///
+/// # Errors
+/// One code per way to miss, how the run ended before what it said: `CASE_SIGNALLED`,
+/// `CASE_FORBIDDEN_CALL`, `CASE_TIMED_OUT`, `CASE_OUTPUT_LIMIT`, `CASE_PROCESS_LIMIT`,
+/// `CASE_MEMORY_LIMIT`, `CASE_INCOMPLETE`, `CASE_EXIT_MISMATCH`, `CASE_STDOUT_MISMATCH`,
+/// `CASE_STDERR_MISMATCH`.
+pub fn judge_case(case: &Case, observation: &Observation) -> Result<(), CertifierError> {
+    match miss(case, observation) {
+        None => Ok(()),
+        Some(code) => Err(code.refuse(format_args!("case {}", escape(&case.id, 80)))),
+    }
+}
+
+fn miss(case: &Case, observation: &Observation) -> Option<CertifierCode> {
+    let code = match observation.ending {
+        Ending::Exited { code } => code,
+        Ending::Signaled { .. } => return Some(CertifierCode::CaseSignalled),
+        Ending::ForbiddenCall => return Some(CertifierCode::CaseForbiddenCall),
+        Ending::TimedOut => return Some(CertifierCode::CaseTimedOut),
+        Ending::OutputLimit => return Some(CertifierCode::CaseOutputLimit),
+        Ending::ProcessLimit => return Some(CertifierCode::CaseProcessLimit),
+        Ending::MemoryLimit => return Some(CertifierCode::CaseMemoryLimit),
+    };
+    if !observation.complete {
+        return Some(CertifierCode::CaseIncomplete);
+    }
+    if code != case.expect.exit {
+        return Some(CertifierCode::CaseExitMismatch);
+    }
+    if !case.expect.accepts_stdout(&observation.stdout) {
+        return Some(CertifierCode::CaseStdoutMismatch);
+    }
+    (!case.expect.accepts_stderr(&observation.stderr)).then_some(CertifierCode::CaseStderrMismatch)
 }
 
 /// Holds two observations of every case against each other, in the order of the cases.
@@ -164,4 +201,247 @@ fn last_lines(tail: &[u8]) -> Vec<String> {
         .collect();
     let from = lines.len().saturating_sub(MAX_DIAGNOSTICS);
     lines.into_iter().skip(from).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_core::{Code as _, Digest, RelPath};
+    use flightproof_evidence::{BuildRecord, FileState};
+    use serde_json::json;
+
+    fn observation(stdout: &str, stderr: &str) -> Observation {
+        Observation {
+            ending: Ending::Exited { code: 0 },
+            stdout: stdout.as_bytes().into(),
+            stderr: stderr.as_bytes().into(),
+            complete: true,
+            armed: false,
+        }
+    }
+
+    fn change(path: &str) -> Change {
+        Change {
+            path: RelPath::new(path).unwrap(),
+            old: None,
+            new: Some(FileState {
+                executable: false,
+                content: Vec::new().into(),
+            }),
+        }
+    }
+
+    fn error(file: &str, line: u32, message: &str) -> Diagnostic {
+        Diagnostic {
+            level: "error".to_owned(),
+            code: Some("E0308".to_owned()),
+            message: message.to_owned(),
+            file: file.to_owned(),
+            line,
+            spans: Vec::new(),
+        }
+    }
+
+    fn failed(diagnostics: Vec<Diagnostic>, tail: &str) -> Refusal {
+        let answer = BuildAnswer::Failed {
+            diagnostics,
+            tail: tail.as_bytes().into(),
+        };
+        built(answer, &[change("src/b.rs")]).unwrap_err()
+    }
+
+    fn case(expect: serde_json::Value) -> Case {
+        serde_json::from_value(json!({"id": "one", "expect": expect})).unwrap()
+    }
+
+    fn missed(case: &Case, observation: &Observation) -> Option<CertifierCode> {
+        judge_case(case, observation).err().map(|refusal| {
+            assert_eq!(refusal.detail, "case one", "nothing else may be told");
+            refusal.code
+        })
+    }
+
+    #[test]
+    fn every_way_to_miss_a_case_has_its_own_code() {
+        let case = case(json!({"exit": 0, "stdout": "right", "stderr_contains": "note"}));
+        let right = observation("right", "a note\n");
+        assert_eq!(missed(&case, &right), None);
+        for (ending, code) in [
+            (
+                Ending::Exited { code: 101 },
+                CertifierCode::CaseExitMismatch,
+            ),
+            (Ending::Signaled { signal: 6 }, CertifierCode::CaseSignalled),
+            (Ending::ForbiddenCall, CertifierCode::CaseForbiddenCall),
+            (Ending::TimedOut, CertifierCode::CaseTimedOut),
+            (Ending::OutputLimit, CertifierCode::CaseOutputLimit),
+            (Ending::ProcessLimit, CertifierCode::CaseProcessLimit),
+            (Ending::MemoryLimit, CertifierCode::CaseMemoryLimit),
+        ] {
+            let observed = Observation {
+                ending,
+                ..right.clone()
+            };
+            assert_eq!(missed(&case, &observed), Some(code));
+        }
+        let cut = Observation {
+            complete: false,
+            ..right
+        };
+        assert_eq!(missed(&case, &cut), Some(CertifierCode::CaseIncomplete));
+    }
+
+    #[test]
+    fn streams_are_compared_exactly() {
+        let case = case(json!({"exit": 0, "stdout": "right", "stderr_contains": "note"}));
+        for wrong in ["right\n", "righ", "", "right\0", "Right"] {
+            assert_eq!(
+                missed(&case, &observation(wrong, "note")),
+                Some(CertifierCode::CaseStdoutMismatch)
+            );
+        }
+        for wrong in ["", "not", "Note", "n o t e"] {
+            assert_eq!(
+                missed(&case, &observation("right", wrong)),
+                Some(CertifierCode::CaseStderrMismatch)
+            );
+        }
+    }
+
+    #[test]
+    fn json_answers_are_compared_by_value_and_read_strictly() {
+        let case = case(json!({"exit": 0, "stdout_json": {"a": 1, "b": [true]}}));
+        for right in [r#"{"a":1,"b":[true]}"#, "{ \"b\": [ true ], \"a\": 1 }\n"] {
+            assert_eq!(missed(&case, &observation(right, "anything")), None);
+        }
+        for wrong in [
+            r#"{"a":2,"a":1,"b":[true]}"#,
+            r#"{"a":1.0,"b":[true]}"#,
+            r#"{"a":"1","b":[true]}"#,
+            r#"{"a":1,"b":[true]} {}"#,
+            r#"{"a":1,"b":[true],"c":null}"#,
+            "",
+        ] {
+            assert_eq!(
+                missed(&case, &observation(wrong, "")),
+                Some(CertifierCode::CaseStdoutMismatch),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_expected_failure_is_a_right_answer() {
+        let case = case(json!({"exit": 2}));
+        let mut failing = observation("whatever", "");
+        failing.ending = Ending::Exited { code: 2 };
+        assert_eq!(missed(&case, &failing), None);
+    }
+
+    #[test]
+    fn the_names_of_the_gates_are_those_on_certificates() {
+        for gate in Gate::ALL {
+            assert_eq!(serde_json::to_value(gate).unwrap(), json!(gate.name()));
+        }
+        assert!(Gate::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_build_that_works_hands_out_its_program() {
+        let program = Built {
+            program: "p".to_owned(),
+            sha256: Digest::of(b"p"),
+            record: BuildRecord {
+                source: Digest::of(b"s"),
+                packages: Vec::new(),
+                profile: "dev".to_owned(),
+                build_scripts: false,
+                proc_macros: false,
+            },
+        };
+        assert_eq!(built(BuildAnswer::Built(program.clone()), &[]), Ok(program));
+    }
+
+    #[test]
+    fn a_failed_build_shows_distinct_errors_of_changed_files_first() {
+        let mut many: Vec<Diagnostic> = (0..20).map(|n| error("src/a.rs", n, "other")).collect();
+        many.push(error("src/b.rs", 3, "mismatched types"));
+        many.push(error("src/b.rs", 3, "mismatched types"));
+        let refusal = failed(many, "");
+        assert_eq!(
+            refusal.explanation,
+            CertifierCode::BuildFailed.explanation()
+        );
+        assert_eq!(refusal.notes.len(), MAX_DIAGNOSTICS);
+        assert_eq!(
+            refusal.notes[0],
+            "src/b.rs:3: error[E0308]: mismatched types"
+        );
+        assert!(refusal.notes[1].starts_with("src/a.rs:0"));
+    }
+
+    #[test]
+    fn messages_about_the_witness_driver_are_kept_back() {
+        let refusal = failed(vec![error("", 0, "secret_helper")], "in secret_helper");
+        assert_eq!(refusal.notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_build_that_cargo_refused_shows_its_last_lines_escaped() {
+        let refusal = failed(Vec::new(), "first\n\nerror: no \u{1b}[31mlock\n");
+        assert_eq!(refusal.notes, ["first", "error: no \\u{1b}[31mlock"]);
+    }
+
+    #[test]
+    fn a_build_that_hit_a_limit_names_it() {
+        let limit = BuildAnswer::Limit {
+            limit: "memory".to_owned(),
+        };
+        let refusal = built(limit, &[]).unwrap_err();
+        assert_eq!(refusal.code(), "certifier/BUILD_LIMIT");
+        assert_eq!(refusal.detail, "memory");
+    }
+
+    #[test]
+    fn any_difference_between_two_runs_is_nondeterminism() {
+        let first = [observation("a", "e"), observation("b", "")];
+        assert_eq!(determinism(&first, &first), Ok(()));
+        let mut killed = first.clone();
+        killed[1].ending = Ending::Signaled { signal: 9 };
+        let mut cut = first.clone();
+        cut[1].complete = false;
+        for second in [
+            vec![first[0].clone(), observation("c", "")],
+            vec![observation("a", "f"), first[1].clone()],
+            vec![first[0].clone()],
+            Vec::new(),
+            killed.to_vec(),
+            cut.to_vec(),
+        ] {
+            let refusal = determinism(&first, &second).unwrap_err();
+            assert_eq!(refusal.code, CertifierCode::Nondeterministic);
+        }
+    }
+
+    #[test]
+    fn the_thread_number_of_a_panic_is_no_difference_and_everything_else_is() {
+        let panic = |id: &str, at: &str| {
+            [observation(
+                "",
+                &format!("thread 'main' ({id}) panicked at src/main.rs:{at}:\nx\n"),
+            )]
+        };
+        assert_eq!(determinism(&panic("12", "1:1"), &panic("7", "1:1")), Ok(()));
+        for (first, second) in [
+            (panic("12", "1:1"), panic("12", "2:1")),
+            (panic("12", "1:1"), panic("x", "1:1")),
+            (
+                [observation("", "id (12) panicked at x")],
+                [observation("", "id (13) panicked at x")],
+            ),
+            ([observation("", "(1)")], [observation("", "(2)")]),
+        ] {
+            assert!(determinism(&first, &second).is_err());
+        }
+    }
 }

@@ -22,10 +22,10 @@ fn the_oracle_reaches_certificates() {
 #[test]
 fn the_oracle_holds_for_every_cut_and_many_damaged_bytes() {
     for seed in seeds() {
-        for end in (0..seed.len()).step_by(37) {
+        for end in (0..seed.len()).step_by(211) {
             assert!(!envelope_raw(&seed[..end]));
         }
-        for at in (0..seed.len()).step_by(23) {
+        for at in (0..seed.len()).step_by(101) {
             for damage in [b'"', b'0', b'{', 0xff] {
                 let mut bytes = seed.clone();
                 bytes[at] = damage;
@@ -36,6 +36,8 @@ fn the_oracle_holds_for_every_cut_and_many_damaged_bytes() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..proptest::prelude::ProptestConfig::with_cases(64) })]
+
     #[test]
     fn the_oracle_holds_for_spliced_seeds(from in 0usize..4000, to in 0usize..4000, with in ".{0,12}") {
         for seed in seeds() {
