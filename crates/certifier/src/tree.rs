@@ -22,11 +22,10 @@ impl<'a> Tree<'a> {
         self.files.iter().map(|(path, content)| (*path, *content))
     }
 
-    /// The first path whose file has exactly these bytes.
-    pub fn path_of(&self, bytes: &[u8]) -> Option<&'a str> {
-        let wanted = Digest::of(bytes);
+    /// The first path whose file has this digest.
+    pub fn path_of(&self, wanted: Digest) -> Option<&'a str> {
         self.files()
-            .find(|(_, content)| content.len() == bytes.len() && Digest::of(content) == wanted)
+            .find(|(_, content)| Digest::of(content) == wanted)
             .map(|(path, _)| path)
     }
 }

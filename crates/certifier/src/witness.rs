@@ -1,1 +1,283 @@
-//! witness
+//! The witness, version 1: cases with their expected answers, and the mutants its owner waives.
+//!
+//! ```json
+//! {"schema":"flightproof/witness/1","bin":"NAME","public":false,"waivers":[],
+//!  "cases":[{"id":"one","args":["-n"],"stdin":"","files":{},"env":{},
+//!            "expect":{"exit":0,"stdout":"1\n","stderr_contains":"note"}}]}
+//! ```
+//!
+//! - Exactly one of `bin` (a binary of the candidate) and `driver` (for a library: a source file
+//!   beside the witness that reads one case from standard input and prints one answer). `package`
+//!   only with `driver`: the package that holds the library.
+//! - `expect` has `exit`, at most one of `stdout` and `stdout_json` (compared as canonical JSON), and
+//!   at most one `stderr_contains`. What is absent is not compared.
+//! - Bytes that are no UTF-8 stand as `{"base64":"…"}` in place of a string: `stdin`, the contents of
+//!   `files`, `stdout`, `stderr_contains`.
+//! - At least two cases must exclude each other's answer. That goes for a witness of one case too:
+//!   whatever it checks, a program that ignores its input and prints that one answer passes it.
+//! - Unknown fields, `null` for an absent field, and duplicate keys are refused.
+
+mod commitment;
+mod rules;
+mod schema;
+
+use std::collections::BTreeMap;
+
+use flightproof_core::{Bytes, Digest, RelPath, canonical_json, escape, parse_strict};
+use flightproof_evidence::BuildTarget;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tree::Tree;
+use crate::{CertifierCode, CertifierError};
+
+pub use rules::{MAX_CASES, MAX_DRIVER_BYTES, MAX_INPUT_BYTES, MAX_WAIVERS};
+
+/// The schema this program reads.
+pub const WITNESS_SCHEMA: &str = "flightproof/witness/1";
+
+/// Largest witness file in bytes: it is held in memory several times.
+pub const MAX_WITNESS_BYTES: usize = 8 * 1024 * 1024;
+
+/// Cases, expected answers and waivers, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Witness {
+    target: Target,
+    cases: Vec<Case>,
+    waivers: Vec<Waiver>,
+    public: bool,
+    source: Digest,
+}
+
+/// What of the candidate the cases run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    Bin(String),
+    Driver {
+        package: Option<String>,
+        file: RelPath,
+        text: Option<Bytes>,
+    },
+}
+
+/// One case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Unique: `[a-z0-9._-]`, 1 to 64 characters.
+    pub id: String,
+    /// Arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Standard input.
+    #[serde(default, deserialize_with = "schema::bytes")]
+    pub stdin: Bytes,
+    /// Files laid into the working directory.
+    #[serde(default, deserialize_with = "schema::files")]
+    pub files: BTreeMap<RelPath, Bytes>,
+    /// Environment beyond the constant one.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The answer.
+    pub expect: Expect,
+}
+
+/// The answer of a case. Never enters a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// Exit status.
+    pub exit: u8,
+    /// Standard output, byte for byte.
+    #[serde(
+        default,
+        deserialize_with = "schema::present_bytes",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub stdout: Option<Bytes>,
+    /// Standard output as one JSON document, compared in canonical form.
+    #[serde(
+        default,
+        deserialize_with = "schema::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub stdout_json: Option<Value>,
+    /// Text that occurs on standard error.
+    #[serde(
+        default,
+        deserialize_with = "schema::present_bytes",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub stderr_contains: Option<Bytes>,
+}
+
+/// A surviving mutant the witness's owner accepts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiver {
+    /// The mutant's id.
+    pub mutant: String,
+    /// SHA-256 of the source file the mutant is in: a changed file needs a new waiver.
+    pub source: Digest,
+    /// Why it is accepted.
+    pub reason: String,
+}
+
+impl Witness {
+    /// Reads and checks a witness file.
+    ///
+    /// # Errors
+    /// `WITNESS_INVALID` naming the case or field, `WITNESS_TOOTHLESS`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
+        let file: schema::WitnessFile = parse_strict(bytes, MAX_WITNESS_BYTES)
+            .map_err(|error| invalid(escape(error.to_string(), 300)))?;
+        let witness = Self {
+            target: file.target()?,
+            cases: file.cases,
+            waivers: file.waivers,
+            public: file.public,
+            source: Digest::of(bytes),
+        };
+        rules::check(&witness)?;
+        Ok(witness)
+    }
+
+    /// The driver's file, relative to the witness file; `None` for a witness of a binary.
+    pub fn driver_file(&self) -> Option<&RelPath> {
+        match &self.target {
+            Target::Bin(_) => None,
+            Target::Driver { file, .. } => Some(file),
+        }
+    }
+
+    /// The same witness with the text of its driver.
+    ///
+    /// # Errors
+    /// `WITNESS_INVALID` if it names no driver, or the text is no UTF-8, empty, or too large.
+    pub fn with_driver(mut self, source: &[u8]) -> Result<Self, CertifierError> {
+        rules::check_driver(source)?;
+        match &mut self.target {
+            Target::Bin(_) => return Err(invalid("a witness of a binary has no driver")),
+            Target::Driver { text, .. } => *text = Some(source.into()),
+        }
+        Ok(self)
+    }
+
+    /// What the session must build.
+    ///
+    /// # Errors
+    /// `WITNESS_INVALID` while the driver's text is missing.
+    pub fn target(&self) -> Result<BuildTarget, CertifierError> {
+        match &self.target {
+            Target::Bin(name) => Ok(BuildTarget::Bin { name: name.clone() }),
+            Target::Driver {
+                package,
+                file,
+                text,
+            } => match text {
+                Some(text) => Ok(BuildTarget::Driver {
+                    package: package.clone(),
+                    source: text.clone(),
+                }),
+                None => Err(invalid(format_args!(
+                    "the text of driver {} was not given",
+                    escape(file.as_str(), 200)
+                ))),
+            },
+        }
+    }
+
+    /// The cases in the order of the file. Never empty.
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// The mutants its owner accepts.
+    pub fn waivers(&self) -> &[Waiver] {
+        &self.waivers
+    }
+
+    /// Whether its owner lets the candidate's author read it.
+    pub fn is_public(&self) -> bool {
+        self.public
+    }
+
+    /// The salted commitment that goes on the certificate; see [`commitment`] for its construction.
+    ///
+    /// # Errors
+    /// `WITNESS_INVALID` while the driver's text is missing.
+    pub fn commitment(&self, salt: &[u8; 32]) -> Result<Digest, CertifierError> {
+        commitment::commit(self, salt)
+    }
+
+    /// Refuses a private witness that the candidate's author has at hand: one that lies at a path
+    /// of the tree (`place`, relative to its root, where the file is in the repository at all), or
+    /// whose bytes, or whose driver's bytes, are those of any file of the tree.
+    ///
+    /// # Errors
+    /// `WITNESS_EXPOSED`.
+    pub fn refuse_if_inside(
+        &self,
+        tree: &Tree<'_>,
+        place: Option<&RelPath>,
+    ) -> Result<(), CertifierError> {
+        if self.public {
+            return Ok(());
+        }
+        let at_place = place
+            .map(RelPath::as_str)
+            .filter(|path| tree.file(path).is_some());
+        let copy = || tree.path_of(self.source);
+        let driver = || match &self.target {
+            Target::Driver {
+                text: Some(text), ..
+            } => tree.path_of(Digest::of(text)),
+            _ => None,
+        };
+        match at_place.or_else(copy).or_else(driver) {
+            None => Ok(()),
+            Some(path) => Err(CertifierCode::WitnessExposed.refuse(escape(path, 200))),
+        }
+    }
+}
+
+impl Expect {
+    /// Whether this standard output is the expected one.
+    pub fn accepts_stdout(&self, found: &[u8]) -> bool {
+        let bytes = self
+            .stdout
+            .as_ref()
+            .is_none_or(|expected| expected[..] == *found);
+        let json = self
+            .stdout_json
+            .as_ref()
+            .is_none_or(|expected| is_json(found, expected));
+        bytes && json
+    }
+
+    /// Whether this standard error has the expected text.
+    pub fn accepts_stderr(&self, found: &[u8]) -> bool {
+        self.stderr_contains.as_ref().is_none_or(|needle| {
+            needle.is_empty()
+                || found
+                    .windows(needle.len())
+                    .any(|window| *window == needle[..])
+        })
+    }
+}
+
+/// Numbers that have no canonical form equal nothing.
+fn is_json(found: &[u8], expected: &Value) -> bool {
+    let canonical = |value: &Value| canonical_json(value).ok();
+    parse_strict::<Value>(found, MAX_WITNESS_BYTES)
+        .ok()
+        .and_then(|found| canonical(&found))
+        .is_some_and(|found| Some(found) == canonical(expected))
+}
+
+fn invalid(detail: impl std::fmt::Display) -> CertifierError {
+    CertifierCode::WitnessInvalid.refuse(detail)
+}
+
+#[cfg(test)]
+mod tests;

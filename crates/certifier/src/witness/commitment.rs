@@ -1,0 +1,92 @@
+//! How a certificate binds a witness without showing it.
+//!
+//! With `salt` 32 random bytes of the flight, `u64` as 8 bytes big-endian, `‖` concatenation:
+//!
+//! - `salt_i = sha256("flightproof/witness-salt/1" ‖ salt ‖ u64(i))` for case `i` from 0, and for
+//!   the driver with `i = 2^64 - 1`;
+//! - `case_i` = canonical JSON of the case with every field that has a value, bytes as
+//!   `{"$bytes":"<base64>"}`, absent expectations left out;
+//! - `leaf_i = sha256(0x00 ‖ salt_i ‖ case_i)`, `node = sha256(0x01 ‖ left ‖ right)`, and the root is
+//!   that of RFC 6962 (the left subtree is the largest complete one);
+//! - `driver = sha256(0x00 ‖ salt_d ‖ text of the driver)`;
+//! - commitment = `sha256` of the canonical JSON `{"cases":n,"public":…,"root":…,"schema":
+//!   "flightproof/witness-commitment/1","target":…,"waivers":[…]}` with `target` either
+//!   `{"bin":name}` or `{"driver":digest,"file":name,"package":name}` (no package: no key).
+//!
+//! Each leaf has its own salt, so a small case cannot be guessed from the commitment, and showing one
+//! case (`i`, `case_i`, `salt_i`, the hashes beside its path, and the document above) opens no other.
+//! Leaves and nodes start with different bytes, so none passes for the other.
+
+use flightproof_core::{Bytes, Digest, Hasher, canonical_json};
+use serde_json::{Map, Value, json};
+
+use super::{Target, Witness, invalid};
+use crate::CertifierError;
+
+const SALT_DOMAIN: &[u8] = b"flightproof/witness-salt/1";
+
+pub(super) fn commit(witness: &Witness, salt: &[u8; 32]) -> Result<Digest, CertifierError> {
+    let leaves = (0u64..)
+        .zip(&witness.cases)
+        .map(|(index, case)| Ok(leaf(salt, index, &canonical(case)?)))
+        .collect::<Result<Vec<_>, CertifierError>>()?;
+    let document = json!({
+        "schema": "flightproof/witness-commitment/1",
+        "cases": leaves.len(),
+        "root": root(&leaves),
+        "target": target(&witness.target, salt)?,
+        "waivers": witness.waivers,
+        "public": witness.public,
+    });
+    Ok(Digest::of(&canonical(&document)?))
+}
+
+fn target(target: &Target, salt: &[u8; 32]) -> Result<Value, CertifierError> {
+    let (package, file, text) = match target {
+        Target::Bin(name) => return Ok(json!({ "bin": name })),
+        Target::Driver {
+            package,
+            file,
+            text,
+        } => (package, file, text),
+    };
+    let text: &Bytes = text
+        .as_ref()
+        .ok_or_else(|| invalid("the text of the driver was not given"))?;
+    let mut out = Map::new();
+    out.insert("driver".to_owned(), json!(leaf(salt, u64::MAX, text)));
+    out.insert("file".to_owned(), json!(file));
+    out.extend(
+        package
+            .iter()
+            .map(|name| ("package".to_owned(), json!(name))),
+    );
+    Ok(Value::Object(out))
+}
+
+fn leaf(salt: &[u8; 32], index: u64, content: &[u8]) -> Digest {
+    let own = hash(&[SALT_DOMAIN, salt, &index.to_be_bytes()]);
+    hash(&[&[0], own.as_bytes(), content])
+}
+
+/// Halving at the largest power of two below the count; the depth is its logarithm.
+fn root(leaves: &[Digest]) -> Digest {
+    match leaves {
+        [] => hash(&[]),
+        [only] => *only,
+        _ => {
+            let (left, right) = leaves.split_at(leaves.len().next_power_of_two() / 2);
+            hash(&[&[1], root(left).as_bytes(), root(right).as_bytes()])
+        }
+    }
+}
+
+fn hash(parts: &[&[u8]]) -> Digest {
+    let mut hasher = Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finish()
+}
+
+fn canonical<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, CertifierError> {
+    canonical_json(value).map_err(invalid)
+}
