@@ -183,3 +183,37 @@ fn kind_refused(path: &RelPath, kind: FileType) -> ArchiveError {
 fn changed(path: &RelPath) -> ArchiveError {
     ArchiveCode::FileChanged.refuse(format_args!("\"{path}\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::time::SystemTime;
+
+    #[test]
+    fn whoever_writes_to_a_file_in_between_is_noticed() {
+        let mut file = tempfile::tempfile().unwrap();
+        let path = RelPath::new("file").unwrap();
+        let first = moment(&stat(&file, &path).unwrap());
+        assert!(first == moment(&stat(&file, &path).unwrap()));
+        file.write_all(b"x").unwrap();
+        let longer = moment(&stat(&file, &path).unwrap());
+        assert!(first != longer);
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(longer != moment(&stat(&file, &path).unwrap()));
+    }
+
+    #[test]
+    fn all_files_together_are_bounded_before_they_are_read() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(MAX_FILE_BYTES).unwrap();
+        let path = RelPath::new("file").unwrap();
+        let stat = stat(&file, &path).unwrap();
+        let mut walk = Walk::default();
+        for _ in 0..10 {
+            walk.admit(&path, &stat).unwrap();
+        }
+        let refused = walk.admit(&path, &stat).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::ArchiveTooLarge);
+    }
+}

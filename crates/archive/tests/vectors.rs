@@ -1,6 +1,9 @@
 //! The golden vectors other implementations are held to as well.
 
-#![expect(clippy::unwrap_used, reason = "a vector that cannot be read is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a vector that cannot be read is a failed test"
+)]
 
 use flightproof_archive::paar::{self, Artifact, ArtifactPath, File, Origin, Target};
 use flightproof_archive::paws::{self, Change, Entry, Manifest, Snapshot};

@@ -1,0 +1,34 @@
+//! No code without a test that produces it.
+
+use flightproof_archive::ArchiveCode;
+use flightproof_core::Code;
+use flightproof_hostile::archive;
+
+const TESTS: &[&str] = &[
+    include_str!("directory.rs"),
+    include_str!("extract.rs"),
+    include_str!("../../../fixtures/vectors/paar1.json"),
+    include_str!("../../../fixtures/vectors/paws1.json"),
+];
+
+#[test]
+fn every_code_is_produced_by_a_test() {
+    let attacks = [
+        archive::paws_attacks(),
+        archive::paws_manifest_attacks(),
+        archive::paar_attacks(),
+        archive::name_attacks(),
+    ];
+    let expected: Vec<_> = attacks.iter().flatten().map(|a| a.expect).collect();
+    let unproduced: Vec<_> = ArchiveCode::ALL
+        .iter()
+        .filter(|code| {
+            let name = code.explanation().code.trim_start_matches("archive/");
+            let variant = format!("ArchiveCode::{code:?}");
+            let vector = format!("\"error\": \"{name}\"");
+            let tested = |text: &&str| text.contains(&variant) || text.contains(&vector);
+            !expected.contains(&name) && !TESTS.iter().any(tested)
+        })
+        .collect();
+    assert!(unproduced.is_empty(), "{unproduced:?}");
+}

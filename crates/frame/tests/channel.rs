@@ -1,0 +1,393 @@
+//! The channel against forged streams, broken pipes and peers that keep one waiting.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a pipe that cannot be made is a failed test"
+)]
+
+use flightproof_core::Code;
+use flightproof_frame::channel::{
+    HEADER_BYTES, HostChannel, Kind, MAX_BODY_BYTES, MAX_DATA_BYTES, RequestReader, RunnerChannel,
+    encode,
+};
+use flightproof_frame::{FrameCode, FrameError, fuzzing};
+use flightproof_hostile::{Attack, frame};
+use proptest::prelude::*;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+fn hold(attacks: &[Attack], judge: impl Fn(&[u8]) -> Result<(), FrameError>) {
+    assert!(!attacks.is_empty());
+    let mut wrong = Vec::new();
+    for attack in attacks {
+        let found = judge(&attack.bytes).map_err(|e| e.code.explanation().code);
+        let expected = format!("frame/{}", attack.expect);
+        if found != Err(&expected) {
+            wrong.push(format!("{}: {found:?}, expected {expected}", attack.name));
+        }
+        if let Err(e) = judge(&attack.twin) {
+            wrong.push(format!("the twin of {}: {e}", attack.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A host whose runner says these bytes, then ends; the other end of its writing side is kept.
+fn host(said: &[u8]) -> (HostChannel, OwnedFd) {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    File::from(writer).write_all(said).unwrap();
+    let (kept, to_runner) = rustix::pipe::pipe().unwrap();
+    (HostChannel::new(reader, to_runner).unwrap(), kept)
+}
+
+fn converse(said: &[u8]) -> Result<(), FrameError> {
+    let (mut host, _kept) = host(said);
+    assert_eq!(host.hello(soon())?, b"hi");
+    assert_eq!(host.call(b"one?", b"", soon())?, b"one");
+    assert_eq!(host.call(b"two?", b"abc", soon())?, b"two");
+    host.finish(soon())
+}
+
+/// A runner that reads what was promised, replies, and waits for the end.
+fn serve(mut said: impl Read) -> Result<Vec<u8>, FrameError> {
+    let mut out = Vec::new();
+    let mut runner = RunnerChannel::new(&mut said, &mut out);
+    runner.hello(b"hi")?;
+    let request = runner.request()?;
+    assert_eq!(request.as_deref(), Some(&b"put"[..]));
+    let mut payload = Vec::new();
+    let read = runner.payload(frame::PROMISED)?.read_to_end(&mut payload);
+    read.map_err(|e| e.downcast::<FrameError>().unwrap())?;
+    assert_eq!(payload, b"abcdef");
+    runner.reply(b"done")?;
+    assert_eq!(runner.request()?, None);
+    Ok(out)
+}
+
+#[test]
+fn a_host_refuses_every_forged_stream_with_its_code() {
+    hold(&frame::host_attacks(), converse);
+}
+
+#[test]
+fn a_runner_refuses_every_forged_stream_with_its_code() {
+    hold(&frame::runner_attacks(), |said| serve(said).map(drop));
+}
+
+/// Hands out one byte at a time, and an interruption before each.
+struct Dripping<'a>(&'a [u8], bool);
+
+impl Read for Dripping<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        let most = to.len().min(1);
+        self.0.read(&mut to[..most])
+    }
+}
+
+#[test]
+fn a_runner_that_gets_one_byte_at_a_time_answers_the_same() {
+    for attack in frame::runner_attacks() {
+        assert_eq!(
+            serve(Dripping(&attack.bytes, false)),
+            serve(attack.bytes.as_slice())
+        );
+        assert_eq!(
+            serve(Dripping(&attack.twin, false)),
+            serve(attack.twin.as_slice())
+        );
+    }
+}
+
+#[test]
+fn host_and_runner_understand_each_other() {
+    let (from_runner, to_host) = rustix::pipe::pipe().unwrap();
+    let (from_host, to_runner) = rustix::pipe::pipe().unwrap();
+    let runner = std::thread::spawn(move || {
+        let mut runner = RunnerChannel::new(File::from(from_host), File::from(to_host));
+        runner.hello(b"hello").unwrap();
+        let mut served = 0;
+        while let Some(request) = runner.request().unwrap() {
+            let promised = String::from_utf8(request).unwrap().parse().unwrap();
+            let mut payload = Vec::new();
+            runner
+                .payload(promised)
+                .unwrap()
+                .read_to_end(&mut payload)
+                .unwrap();
+            assert_eq!(payload.len() as u64, promised);
+            let sum = payload
+                .iter()
+                .fold(0u64, |sum, byte| sum + u64::from(*byte));
+            runner.reply(format!("{sum}").as_bytes()).unwrap();
+            served += 1;
+        }
+        served
+    });
+    let mut host = HostChannel::new(from_runner, to_runner).unwrap();
+    assert_eq!(host.hello(soon()).unwrap(), b"hello");
+    for size in [
+        0,
+        1,
+        MAX_DATA_BYTES,
+        MAX_DATA_BYTES + 1,
+        3 * MAX_DATA_BYTES + 7,
+    ] {
+        let payload = vec![3; size];
+        let reply = host
+            .call(size.to_string().as_bytes(), &payload, soon())
+            .unwrap();
+        assert_eq!(reply, (3 * size).to_string().as_bytes());
+    }
+    host.finish(soon()).unwrap();
+    assert_eq!(runner.join().unwrap(), 5);
+}
+
+#[test]
+fn a_reply_at_the_limit_arrives() {
+    let (from_runner, to_host) = rustix::pipe::pipe().unwrap();
+    let (_kept, to_runner) = rustix::pipe::pipe().unwrap();
+    let runner = std::thread::spawn(move || {
+        let mut out = File::from(to_host);
+        out.write_all(&encode(Kind::Hello, 0, b"hi").unwrap())
+            .unwrap();
+        out.write_all(&encode(Kind::Reply, 1, &vec![7; MAX_BODY_BYTES]).unwrap())
+            .unwrap();
+    });
+    let mut host = HostChannel::new(from_runner, to_runner).unwrap();
+    host.hello(soon()).unwrap();
+    assert_eq!(host.call(b"?", b"", soon()).unwrap().len(), MAX_BODY_BYTES);
+    runner.join().unwrap();
+}
+
+/// The code of a call that must end at its deadline, and how long it took.
+fn timed<T: std::fmt::Debug>(call: impl FnOnce(Instant) -> Result<T, FrameError>) -> FrameCode {
+    let start = Instant::now();
+    let limit = Duration::from_millis(120);
+    let refused = call(start + limit).unwrap_err();
+    assert!(start.elapsed() >= limit, "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
+    refused.code
+}
+
+#[test]
+fn a_runner_that_says_nothing_is_left_at_the_deadline() {
+    let (reader, _silent) = rustix::pipe::pipe().unwrap();
+    let (_kept, writer) = rustix::pipe::pipe().unwrap();
+    let mut host = HostChannel::new(reader, writer).unwrap();
+    assert_eq!(timed(|deadline| host.hello(deadline)), FrameCode::Timeout);
+}
+
+#[test]
+fn a_runner_that_says_one_byte_at_a_time_is_left_at_the_deadline() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let (_kept, to_runner) = rustix::pipe::pipe().unwrap();
+    let mut host = HostChannel::new(reader, to_runner).unwrap();
+    let dripping = std::thread::spawn(move || {
+        let mut writer = File::from(writer);
+        let bytes = encode(Kind::Hello, 0, &[b'x'; 4000]).unwrap();
+        // Ends when the host is dropped and the pipe with it.
+        for byte in bytes {
+            if writer.write_all(&[byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert_eq!(timed(|deadline| host.hello(deadline)), FrameCode::Timeout);
+    drop(host);
+    dripping.join().unwrap();
+}
+
+#[test]
+fn a_runner_that_reads_nothing_is_left_at_the_deadline() {
+    let (mut host, _kept) = host(&encode(Kind::Hello, 0, b"hi").unwrap());
+    host.hello(soon()).unwrap();
+    let upload = vec![0; 1 << 20];
+    assert_eq!(
+        timed(|deadline| host.call(b"put", &upload, deadline)),
+        FrameCode::Timeout
+    );
+}
+
+#[test]
+fn a_runner_that_does_not_end_is_left_at_the_deadline() {
+    let (reader, _silent) = rustix::pipe::pipe().unwrap();
+    let (_kept, writer) = rustix::pipe::pipe().unwrap();
+    let mut host = HostChannel::new(reader, writer).unwrap();
+    assert_eq!(timed(|deadline| host.finish(deadline)), FrameCode::Timeout);
+}
+
+#[test]
+fn a_deadline_that_has_passed_wins_over_bytes_that_are_there() {
+    let (mut host, _kept) = host(&encode(Kind::Hello, 0, b"hi").unwrap());
+    assert_eq!(
+        host.hello(Instant::now()).unwrap_err().code,
+        FrameCode::Timeout
+    );
+}
+
+#[test]
+fn after_the_first_error_a_host_asks_nothing_more() {
+    let said = [
+        encode(Kind::Hello, 0, b"hi").unwrap(),
+        encode(Kind::Reply, 7, b"forged").unwrap(),
+        encode(Kind::Reply, 1, b"honest").unwrap(),
+        encode(Kind::Reply, 2, b"honest").unwrap(),
+    ];
+    let (mut host, kept) = host(&said.concat());
+    host.hello(soon()).unwrap();
+    for _ in 0..3 {
+        let refused = host.call(b"?", b"", soon()).unwrap_err();
+        assert_eq!(refused.code, FrameCode::ProtocolViolation);
+    }
+    drop(host);
+    let mut asked = Vec::new();
+    File::from(kept).read_to_end(&mut asked).unwrap();
+    assert_eq!(asked.len(), 2 * HEADER_BYTES + 1, "one request and its end");
+}
+
+#[test]
+fn a_late_reply_is_not_taken_for_the_next_one() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let mut out = File::from(writer);
+    out.write_all(&encode(Kind::Hello, 0, b"hi").unwrap())
+        .unwrap();
+    let (_kept, to_runner) = rustix::pipe::pipe().unwrap();
+    let mut host = HostChannel::new(reader, to_runner).unwrap();
+    host.hello(soon()).unwrap();
+    assert_eq!(
+        timed(|deadline| host.call(b"?", b"", deadline)),
+        FrameCode::Timeout
+    );
+    out.write_all(&encode(Kind::Reply, 1, b"late").unwrap())
+        .unwrap();
+    let refused = host.call(b"?", b"", soon()).unwrap_err();
+    assert_eq!(refused.code, FrameCode::ProtocolViolation);
+}
+
+#[test]
+fn a_side_that_is_gone_is_a_source_error() {
+    let (mut host, kept) = host(&encode(Kind::Hello, 0, b"hi").unwrap());
+    host.hello(soon()).unwrap();
+    drop(kept);
+    assert_eq!(
+        host.call(b"?", b"", soon()).unwrap_err().code,
+        FrameCode::SourceError
+    );
+    let mut runner = RunnerChannel::new(std::io::empty(), File::open("/dev/null").unwrap());
+    assert_eq!(
+        runner.hello(b"hi").unwrap_err().code,
+        FrameCode::SourceError
+    );
+}
+
+#[test]
+fn what_no_reader_would_accept_is_not_written() {
+    for (kind, size, code) in [
+        (Kind::Hello, 0, FrameCode::Empty),
+        (Kind::Request, 0, FrameCode::Empty),
+        (Kind::Data, 0, FrameCode::Empty),
+        (Kind::End, 1, FrameCode::Oversize),
+        (Kind::Data, MAX_DATA_BYTES + 1, FrameCode::Oversize),
+        (Kind::Reply, MAX_BODY_BYTES + 1, FrameCode::Oversize),
+    ] {
+        assert_eq!(encode(kind, 1, &vec![0; size]).unwrap_err().code, code);
+    }
+    assert_eq!(
+        encode(Kind::End, 0x0102_0304, &[]).unwrap(),
+        [0, 0, 0, 0, 4, 1, 2, 3, 4]
+    );
+}
+
+#[test]
+fn a_runner_may_refuse_an_upload_without_reading_it() {
+    let twin = &frame::runner_attacks()[0].twin;
+    let mut out = Vec::new();
+    let mut runner = RunnerChannel::new(twin.as_slice(), &mut out);
+    runner.request().unwrap();
+    let mut first = [0; 2];
+    runner
+        .payload(frame::PROMISED)
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    runner.reply(b"no room").unwrap();
+    assert_eq!(runner.request(), Ok(None));
+    assert_eq!(out, encode(Kind::Reply, 1, b"no room").unwrap());
+}
+
+#[test]
+fn a_runner_that_is_used_out_of_turn_says_so() {
+    let twin = &frame::runner_attacks()[0].twin;
+    let mut runner = RunnerChannel::new(twin.as_slice(), Vec::new());
+    assert_eq!(
+        runner.reply(b"?").unwrap_err().code,
+        FrameCode::ProtocolViolation
+    );
+    runner.request().unwrap();
+    assert_eq!(
+        runner.request().unwrap_err().code,
+        FrameCode::ProtocolViolation
+    );
+    assert_eq!(
+        RequestReader::new().promise(1).unwrap_err().code,
+        FrameCode::ProtocolViolation
+    );
+}
+
+#[test]
+fn the_oracle_accepts_every_attack_and_every_twin_in_every_split() {
+    for attack in [frame::host_attacks(), frame::runner_attacks()].concat() {
+        for step in 0..16 {
+            fuzzing::channel_raw(&[&[step], &attack.bytes[..]].concat());
+            fuzzing::channel_raw(&[&[step], &attack.twin[..]].concat());
+        }
+    }
+}
+
+#[test]
+fn every_code_is_produced_by_a_test() {
+    let attacks = [frame::host_attacks(), frame::runner_attacks()].concat();
+    for code in FrameCode::ALL {
+        let name = code.explanation().code.trim_start_matches("frame/");
+        let forged = attacks.iter().any(|attack| attack.expect == name);
+        let tested = include_str!("channel.rs").contains(&format!("FrameCode::{code:?}"));
+        assert!(forged || tested, "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_is_decoded_whatever_the_split(
+        parts in proptest::collection::vec((2u8..4, any::<u32>(), proptest::collection::vec(any::<u8>(), 1..60)), 0..6),
+        step in 1usize..70,
+    ) {
+        let kind = |kind| if kind == 2 { Kind::Request } else { Kind::Data };
+        let stream: Vec<u8> = parts.iter().flat_map(|(k, seq, body)| encode(kind(*k), *seq, body).unwrap()).collect();
+        let (messages, error) = fuzzing::decode(&stream, step);
+        prop_assert_eq!(error, None);
+        let found: Vec<_> = messages.into_iter().map(|m| (m.kind as u8, m.seq, m.body)).collect();
+        prop_assert_eq!(found, parts);
+    }
+
+    #[test]
+    fn any_bytes_give_the_same_result_in_every_split(
+        bytes in proptest::collection::vec(prop_oneof![Just(0u8), 0u8..7, any::<u8>()], 0..120)
+    ) {
+        fuzzing::channel_raw(&bytes);
+    }
+}

@@ -1,0 +1,12 @@
+//! Git repositories nobody should trust, written byte by byte without git's help.
+//!
+//! An [`Attack`] is plain data: a plan, the answer it must get, and a benign twin that must be
+//! taken. [`Plan::build`] writes the repository of a plan to disk.
+
+mod attack;
+mod forge;
+mod plan;
+
+pub use attack::{Answer, Attack, attacks};
+pub use forge::{Forge, Id, hex, id_of, tree};
+pub use plan::{Built, Change, CommitPlan, HostLie, Parents, Plan, What};
