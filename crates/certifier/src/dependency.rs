@@ -1,1 +1,132 @@
-//! dependency
+//! The shape of a change's dependencies, judged as text before anything is compiled.
+//!
+//! Nothing here asks cargo. A change may use the packages its lock file names, if the operator
+//! granted that file; it may not bring code that runs while others build (build scripts, procedural
+//! macros, native libraries, cargo and toolchain configuration), nor code from anywhere but crates.io
+//! or the tree. No grant lifts these other rules: a grant is about paths, and these files act on
+//! whoever touches the tree later. Names are compared without regard to case, for `.Cargo` is
+//! `.cargo` on some file systems.
+
+mod lock;
+mod manifest;
+
+use flightproof_core::{Bytes, RelPath, escape};
+use flightproof_evidence::{Captured, Change, Package};
+
+use crate::tree::Tree;
+use crate::{CertifierCode, CertifierError};
+
+use manifest::Manifest;
+
+/// Where the lock file of a captured tree lies.
+pub const LOCK_PATH: &str = "Cargo.lock";
+
+/// What the static rules found out about a change's dependencies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DependencyReport {
+    /// Every package to ship, ordered by name and version: its `.crate` file has this SHA-256.
+    pub packages: Vec<Package>,
+    /// The lock file in force.
+    pub lock: Bytes,
+    /// Where it came from.
+    pub lock_source: LockSource,
+}
+
+/// Where the lock file in force came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockSource {
+    /// The captured tree has it.
+    Tree,
+    /// The tree has none; the plan gave it, and the session must be given it too.
+    Plan,
+}
+
+/// Holds a change against the rules. `grants` are the operator's granted paths, `plan_lock` the
+/// lock file of the plan, used only where the tree has none.
+///
+/// # Errors
+/// `TOOLCHAIN_FILE`, `CARGO_CONFIG`, `BUILD_SCRIPT_NEW`, `LOCK_CHANGED` by path;
+/// `MANIFEST_UNREADABLE`, `DEPENDENCY_PATCHED`, `DEPENDENCY_PATH`, `DEPENDENCY_NOT_REGISTRY`,
+/// `PROC_MACRO_NEW`, `NATIVE_LINKS_NEW`, `UNCHECKED_SOURCE` by manifest; `LOCK_MISSING`,
+/// `LOCK_UNREADABLE`, `LOCK_INCONSISTENT`, `DEPENDENCY_NOT_REGISTRY` by lock file.
+pub fn check(
+    captured: &Captured,
+    tree: &Tree<'_>,
+    grants: &[RelPath],
+    plan_lock: Option<&[u8]>,
+) -> Result<DependencyReport, CertifierError> {
+    captured.changes.iter().try_for_each(|change| {
+        check_path(&change.path, grants)?;
+        check_manifest(change, tree)
+    })?;
+    check_build_scripts(captured, tree)?;
+    let (lock, lock_source) = match (tree.file(LOCK_PATH), plan_lock) {
+        (Some(lock), _) => (lock, LockSource::Tree),
+        (None, Some(lock)) => (lock, LockSource::Plan),
+        (None, None) => return Err(CertifierCode::LockMissing.refuse(LOCK_PATH)),
+    };
+    let packages = lock::packages(lock, tree)?;
+    Ok(DependencyReport {
+        packages,
+        lock: lock.into(),
+        lock_source,
+    })
+}
+
+/// Files that act by their name alone. Deleting one changes what others run, too.
+fn check_path(path: &RelPath, grants: &[RelPath]) -> Result<(), CertifierError> {
+    let is = |name: &str| path.file_name().eq_ignore_ascii_case(name);
+    let code = if path
+        .segments()
+        .any(|segment| segment.eq_ignore_ascii_case(".cargo"))
+    {
+        CertifierCode::CargoConfig
+    } else if is("rust-toolchain") || is("rust-toolchain.toml") {
+        CertifierCode::ToolchainFile
+    } else if is("build.rs") {
+        CertifierCode::BuildScriptNew
+    } else if is("Cargo.lock") && !grants.contains(path) {
+        CertifierCode::LockChanged
+    } else {
+        return Ok(());
+    };
+    Err(code.refuse(escape(path.as_str(), 200)))
+}
+
+fn check_manifest(change: &Change, tree: &Tree<'_>) -> Result<(), CertifierError> {
+    let Some(new) = change
+        .new
+        .as_ref()
+        .filter(|_| manifest::is_manifest(&change.path))
+    else {
+        return Ok(());
+    };
+    let new = Manifest::parse(&change.path, &new.content)?;
+    // A baseline that cannot be read excuses nothing.
+    let old = change
+        .old
+        .as_ref()
+        .and_then(|old| Manifest::parse(&change.path, &old.content).ok());
+    new.refuse_additions(&old.unwrap_or_else(|| Manifest::empty(&change.path)), tree)
+}
+
+/// A build script need not be called `build.rs`: `package.build` of any manifest names it.
+fn check_build_scripts(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError> {
+    let scripts = tree.files().filter_map(|(path, content)| {
+        let path = RelPath::new(path).ok().filter(manifest::is_manifest)?;
+        Manifest::parse(&path, content).ok()?.build_script(tree)
+    });
+    for script in scripts {
+        if let Some(change) = captured
+            .changes
+            .iter()
+            .find(|change| change.path.as_str() == script)
+        {
+            return Err(CertifierCode::BuildScriptNew.refuse(escape(change.path.as_str(), 200)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
