@@ -1,12 +1,12 @@
 //! One program run: checked, prepared, driven, cleaned up after.
 
 use crate::code::{RunnerCode, RunnerError, inside};
-use crate::scratch;
-use crate::spawn::{self, Act, Image};
+use crate::spawn::{Act, Image, spawn, sweep};
 use crate::walls::Walls;
-use crate::{pump, spawn::sweep};
-use flightproof_core::escape;
+use crate::{pump, scratch};
+use flightproof_core::{Bytes, RelPath, escape};
 use flightproof_frame::protocol::{Exec, Outcome, Role, layout};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 
 /// Runs one program to its end. Afterwards no process of the run is left.
@@ -26,11 +26,11 @@ pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerErr
     }
     .map_err(inside("prepare the walls"))?;
     let (ends, wires) = pump::wires(exec.selector)?;
-    let child = spawn::spawn(&ends, &walls, &Act::Execute(&image)).map_err(inside("clone"))?;
+    let child = spawn(&ends, &walls, &Act::Execute(&image)).map_err(inside("clone"))?;
     drop(ends);
-    let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits)?;
+    let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits);
     clean_up(exec.role)?;
-    Ok(outcome)
+    outcome
 }
 
 fn clean_up(role: Role) -> Result<(), RunnerError> {
@@ -121,7 +121,21 @@ fn check_limits(exec: &Exec) -> Result<(), RunnerError> {
     if exec.role == Role::Build && !exec.files.is_empty() {
         return Err(bad("a build has no scratch to lay files into"));
     }
-    Ok(())
+    check_tree(&exec.files)
+}
+
+/// No file may also be a directory.
+fn check_tree(files: &BTreeMap<RelPath, Bytes>) -> Result<(), RunnerError> {
+    let parents = |path: &RelPath| {
+        let text = path.as_str();
+        let ends = text.match_indices('/').map(|(end, _slash)| end);
+        ends.filter_map(|end| RelPath::new(text.get(..end)?).ok())
+            .find(|parent| files.contains_key(parent))
+    };
+    match files.keys().find_map(parents) {
+        None => Ok(()),
+        Some(both) => Err(bad(format!("{both} is both a file and a directory"))),
+    }
 }
 
 fn check_sizes(exec: &Exec) -> Result<(), RunnerError> {
@@ -214,9 +228,7 @@ fn text(text: &str) -> Result<CString, RunnerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flightproof_core::Bytes;
     use flightproof_frame::protocol::ExecLimits;
-    use std::collections::BTreeMap;
 
     fn exec(role: Role, program: &str) -> Exec {
         Exec {
@@ -322,6 +334,20 @@ mod tests {
         let mut build = exec(Role::Build, "/usr/bin/cc");
         build.files.insert("a".parse().unwrap(), Bytes(vec![]));
         assert!(refused(&build));
+    }
+
+    #[test]
+    fn a_file_is_not_also_a_directory() {
+        let laid = |paths: &[&str]| {
+            let mut case = exec(Role::Case, "p");
+            for path in paths {
+                case.files.insert(path.parse().unwrap(), Bytes(vec![]));
+            }
+            case
+        };
+        assert!(!refused(&laid(&["a/b/c", "a/b/d", "a-b", "b"])));
+        assert!(refused(&laid(&["a", "a/b"])));
+        assert!(refused(&laid(&["a/b", "a-b", "a/b/c/d"])));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::spawn::{self, Act, attempt, in_child, is_open, spawn, sweep};
 use crate::walls::Walls;
 use crate::{pump, scratch};
 use flightproof_core::{escape, parse_strict};
-use flightproof_frame::protocol::{ExecLimits, ProbeReading, Status, layout};
+use flightproof_frame::protocol::{ExecLimits, Outcome, ProbeReading, Status, layout};
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use rustix::process::{Pid, Uid};
@@ -41,12 +41,19 @@ pub(crate) fn probe(uids: &mut CaseUids) -> Result<Vec<ProbeReading>, RunnerErro
         return Err(RunnerCode::Inside.refuse("processes of the probe are still there"));
     }
     scratch::empty_case()?;
+    readings(&outcome)
+}
+
+fn readings(outcome: &Outcome) -> Result<Vec<ProbeReading>, RunnerError> {
     if outcome.status != (Status::Exited { code: 0 }) || !outcome.complete {
         let said = escape(&*outcome.stderr, 200);
         return Err(RunnerCode::ProbeFailed.refuse(format!("{:?} {said}", outcome.status)));
     }
-    parse_strict(&outcome.stdout, 64 << 10).map_err(|e| RunnerCode::ProbeFailed.refuse(e))
+    parse_strict(&outcome.stdout, MAX_READINGS).map_err(|e| RunnerCode::ProbeFailed.refuse(e))
 }
+
+/// Most bytes of all readings together.
+const MAX_READINGS: usize = 64 << 10;
 
 /// Behind the walls: all readings as JSON on standard output.
 fn report() -> u8 {
@@ -328,6 +335,26 @@ mod tests {
         assert!(!reading("a", execute("/usr/bin/env")).denied);
         assert!(!reading("a", call(libc::SYS_getpid, [0; 5])).denied);
         assert!(!reading("a", file(fs::File::open("/dev/null"))).denied);
+    }
+
+    #[test]
+    fn a_probe_that_did_not_finish_reads_nothing() {
+        let outcome = |status, stdout: &str, complete| Outcome {
+            status,
+            stdout: stdout.as_bytes().into(),
+            stderr: Default::default(),
+            complete,
+            armed: false,
+        };
+        let failed = |outcome| {
+            readings(&outcome).is_err_and(|refusal| refusal.code == RunnerCode::ProbeFailed)
+        };
+        let reason = "Landlock is not fully in force".to_owned();
+        assert!(failed(outcome(Status::LaunchFailed { reason }, "[]", true)));
+        assert!(failed(outcome(Status::TimedOut, "[]", true)));
+        assert!(failed(outcome(Status::Exited { code: 0 }, "[", true)));
+        assert!(failed(outcome(Status::Exited { code: 0 }, "[]", false)));
+        assert!(!failed(outcome(Status::Exited { code: 0 }, "[]", true)));
     }
 
     #[test]

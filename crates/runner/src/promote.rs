@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_cannot_be_written_is_the_sessions_fault() {
+        let places = Places::new();
+        fs::write(places.target("prog"), b"bytes").unwrap();
+        fs::remove_dir(places.0.path().join("exe")).unwrap();
+        let refusal = places.promote(&places.target("prog")).unwrap_err();
+        assert_eq!(refusal.code, RunnerCode::Inside);
+    }
+
+    #[test]
     fn a_program_has_a_plain_name() {
         assert_eq!(
             promote("/work/target/a", "../a").unwrap_err().code,

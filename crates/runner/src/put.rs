@@ -8,6 +8,9 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+/// Where all places of uploads lie.
+const WORK: &str = "/work";
+
 /// Extracts a snapshot of `bytes` bytes to its place. Owned by the runner: nobody else may write it.
 pub(crate) fn put(
     place: Place,
@@ -15,7 +18,7 @@ pub(crate) fn put(
     snapshot: Digest,
     upload: impl Read,
 ) -> Result<Extracted, RunnerError> {
-    put_below(Path::new("/work"), place, bytes, snapshot, upload)
+    put_below(Path::new(WORK), place, bytes, snapshot, upload)
 }
 
 fn put_below(
@@ -74,6 +77,18 @@ mod tests {
         }
         let packed = pack_directory(dir.path(), "test", &[]).unwrap();
         (packed.snapshot.snapshot_id(), packed.bytes)
+    }
+
+    #[test]
+    fn places_are_those_of_the_layout() {
+        use flightproof_frame::protocol::layout;
+        for (name, place) in [
+            ("src", layout::SOURCE),
+            ("crates", layout::CRATES),
+            ("extra", layout::EXTRA),
+        ] {
+            assert_eq!(Path::new(WORK).join(name), Path::new(place));
+        }
     }
 
     #[test]

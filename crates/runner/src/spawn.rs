@@ -302,7 +302,8 @@ pub(crate) fn landlock_abi() -> u32 {
 }
 
 /// Tries a system call with small numbers only, and says whether it was let through. No argument
-/// can be an address: the lowest page a process may map lies above 16 bits.
+/// can be an address of this process: the lowest page it may map lies above 16 bits, and negative
+/// numbers are in the kernel's half.
 pub(crate) fn attempt(number: c_long, arguments: [i16; 5]) -> io::Result<()> {
     let [a, b, c, d, e] = arguments.map(c_long::from);
     // SAFETY: see above; a call that wants memory fails with EFAULT.

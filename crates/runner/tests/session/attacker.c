@@ -95,7 +95,7 @@ int main(int argc, char **argv, char **envp) {
         mkdir("/case/locked/in", 0700);
         symlink("/exe", "/case/link");
         mkfifo("/case/pipe", 0600);
-        for (int i = 0; i < 3000; i++) if (mkdir("d", 0700) || chdir("d")) break;
+        for (int i = 0; i < 1200; i++) if (mkdir("d", 0700) || chdir("d")) break;
         chmod("/case/locked", 0);
         chmod("/case", 0);
         return 0;

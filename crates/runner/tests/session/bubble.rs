@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,8 +39,8 @@ pub(crate) struct Bubble {
 
 /// Opens a session, or says that nothing was measured.
 macro_rules! open_or_return {
-    () => {
-        match crate::bubble::Bubble::open() {
+    ($opened:expr) => {
+        match $opened {
             Some(bubble) => bubble,
             None => return,
         }
@@ -64,6 +63,7 @@ impl Bubble {
         compile_attacker(tools.path());
         let runner = tools.path().join("flights");
         fs::copy(runner_program(), &runner).unwrap();
+        fs::create_dir(tools.path().join("rust")).unwrap();
         open_to_all(tools.path());
         let (mut bwrap, info) = start(tools.path(), &runner);
         info.map(&mut bwrap);
@@ -81,23 +81,19 @@ impl Bubble {
     /// A session in which the attacker is already a program of the cases.
     pub(crate) fn with_attacker() -> Option<Self> {
         let mut bubble = Self::open()?;
-        let copied = bubble.exec(&build(
-            "/usr/bin/cp",
-            &["/toolchain/attacker", "/work/target/attacker"],
-        ));
-        assert_eq!(
-            copied.status,
-            Status::Exited { code: 0 },
-            "{}",
-            text(&copied.stderr)
-        );
-        let from = "/work/target/attacker".to_owned();
-        let promoted = bubble.call(&Request::Promote {
-            from,
-            name: "attacker".into(),
-        });
-        assert!(matches!(promoted, Reply::Promoted { .. }), "{promoted:?}");
+        bubble.promote_tool("/toolchain/attacker");
         Some(bubble)
+    }
+
+    /// Makes a tool of the build a program of the cases.
+    pub(crate) fn promote_tool(&mut self, tool: &str) {
+        let name = tool.rsplit('/').next().unwrap().to_owned();
+        let from = format!("/work/target/{name}");
+        let copied = self.exec(&build("/usr/bin/cp", &[tool, &from]));
+        let done = (copied.status, text(&copied.stderr));
+        assert_eq!(done, (Status::Exited { code: 0 }, String::new()));
+        let promoted = self.call(&Request::Promote { from, name });
+        assert!(matches!(promoted, Reply::Promoted { .. }), "{promoted:?}");
     }
 
     pub(crate) fn call(&mut self, request: &Request) -> Reply {
@@ -201,10 +197,22 @@ impl Handshake {
 fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
     let (info, info_write) = pipe();
     let (go_read, go) = pipe();
-    let mut command = Command::new("/usr/bin/prlimit");
-    command
-        .arg(format!("--nproc={MAX_PROCESSES}"))
-        .args(["--", "/usr/bin/bwrap"]);
+    // What lies in a home directory is bound where an ordinary uid can reach it, then the uid goes.
+    let steps = format!(
+        "mount --bind \"$1\" \"$2\" && shift 2 && exec setpriv --reuid {BASE} --regid {BASE} \
+         --clear-groups prlimit --nproc={MAX_PROCESSES} bwrap \"$@\""
+    );
+    let mut command = Command::new("/usr/bin/unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "/bin/sh",
+        "-c",
+        &steps,
+        "sh",
+    ]);
+    command.args([rust(), tools.join("rust")]);
     command.args([
         "--unshare-user",
         "--unshare-pid",
@@ -237,13 +245,15 @@ fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
     command
         .arg("--ro-bind")
         .args([runner, Path::new("/runner/flights")]);
-    for place in ["/work", "/exe", "/case", "/tmp"] {
-        command.args(["--size", "33554432", "--tmpfs", place]);
+    for (place, mib) in [("/work", 256), ("/exe", 64), ("/case", 32), ("/tmp", 1)] {
+        let size = (mib << 20).to_string();
+        command.args(["--size", &size, "--tmpfs", place]);
     }
     // The parents of bound files would be closed to everybody but the session's root.
     for dir in ["/dev", "/etc"] {
         command.args(["--perms", "0755", "--dir", dir]);
     }
+    command.args(["--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]);
     for device in ["null", "zero", "full", "random", "urandom"] {
         let path = format!("/dev/{device}");
         command.args(["--dev-bind", &path, &path]);
@@ -251,8 +261,7 @@ fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
     command.args(["--remount-ro", "/", "--", "/runner/flights", "__runner"]);
     let bwrap = command
         .env_clear()
-        .uid(BASE)
-        .gid(BASE)
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -266,12 +275,21 @@ fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
     )
 }
 
+/// The toolchain that runs these tests.
+fn rust() -> PathBuf {
+    let printed = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .unwrap();
+    PathBuf::from(String::from_utf8(printed.stdout).unwrap().trim_end())
+}
+
 /// A pipe that children inherit.
 fn pipe() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe().unwrap()
 }
 
-fn runner_program() -> PathBuf {
+pub(crate) fn runner_program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let runner = test.ancestors().nth(2).unwrap().join("examples/runner");
     assert!(
@@ -282,15 +300,23 @@ fn runner_program() -> PathBuf {
     runner
 }
 
+/// Compiled once for all tests of a build; a finished one appears under its name in one step.
 fn compile_attacker(into: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/attacker.c");
-    let out = into.join("attacker");
-    let done = Command::new("cc")
-        .args(["-static", "-O1", "-w", "-o"])
-        .arg(out)
-        .arg(source)
-        .status();
-    assert!(done.unwrap().success(), "the attacker compiles");
+    let name = format!("attacker-{}", Digest::of(&fs::read(&source).unwrap()));
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let fresh = into.join("attacker");
+    if fs::copy(&kept, &fresh).is_ok() {
+        return;
+    }
+    let mut cc = Command::new("cc");
+    cc.args(["-static", "-O1", "-w", "-o"])
+        .arg(&fresh)
+        .arg(source);
+    assert!(cc.status().unwrap().success(), "the attacker compiles");
+    let staged = kept.with_extension(std::process::id().to_string());
+    fs::copy(&fresh, &staged).unwrap();
+    fs::rename(staged, kept).unwrap();
 }
 
 /// The session's uid is nobody here: it needs read and execute for all.

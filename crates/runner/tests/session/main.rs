@@ -3,7 +3,10 @@
 //! Needs root and bubblewrap, as a local session of a root user does. Without them each test says
 //! NOT MEASURED; with `FLIGHTPROOF_MEASURE_ALL` set it fails instead.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
 
 mod attacks;
 mod bubble;
