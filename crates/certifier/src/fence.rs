@@ -12,6 +12,9 @@
 //!   one may have another (`debug_assertions`, a feature, a platform);
 //! - `$name!(…)` in a macro definition: the macro's name would be chosen by its caller, past the rules;
 //! - names outside ASCII: they can look like other names.
+//!
+//! Test, bench and example files keep the same rules: which file is only a test is the manifest's
+//! claim, and the candidate may write that too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,13 +34,18 @@ use crate::{CertifierCode, CertifierError};
 /// file, line and construct; `UNCHECKED_SOURCE` for a changed file that is compiled without being
 /// named `.rs`; the refusals of [`with_tokens`].
 pub fn check(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError> {
-    captured.changes.iter().try_for_each(|change| {
-        if is_rust(&change.path) {
-            check_rust(change)
-        } else {
-            check_data(change, tree)
-        }
-    })
+    let (rust, data): (Vec<_>, Vec<_>) = captured
+        .changes
+        .iter()
+        .filter(|change| change.new.is_some())
+        .partition(|change| is_rust(&change.path));
+    rust.into_iter().try_for_each(check_rust)?;
+    if data.is_empty() {
+        return Ok(());
+    }
+    let includers = Includer::all(tree);
+    data.into_iter()
+        .try_for_each(|change| check_data(change, &includers))
 }
 
 fn check_rust(change: &Change) -> Result<(), CertifierError> {
@@ -78,26 +86,50 @@ fn first_added<'a>(before: &[Finding], now: &'a [Finding]) -> Option<&'a Finding
         })
 }
 
-/// A file that is no `.rs` file must not be source of one: by name in a file that includes others.
-fn check_data(change: &Change, tree: &Tree<'_>) -> Result<(), CertifierError> {
-    if change.new.is_none() {
-        return Ok(());
-    }
-    let quoted = format!("{}\"", change.path.file_name());
-    let includer = tree.files().find(|(path, content)| {
-        let has = |needle: &str| contains(content, needle.as_bytes());
-        path.ends_with(".rs")
-            && has(&quoted)
-            && (has("include!") || has("path"))
-            && names_as_source(content, change.path.file_name())
-    });
-    match includer {
+/// A file that is no `.rs` file must not be source of one.
+fn check_data(change: &Change, includers: &[Includer<'_>]) -> Result<(), CertifierError> {
+    let name = change.path.file_name();
+    match includers.iter().find(|includer| includer.names(name)) {
         None => Ok(()),
-        Some((path, _)) => Err(CertifierCode::UncheckedSource.refuse(format_args!(
+        Some(includer) => Err(CertifierCode::UncheckedSource.refuse(format_args!(
             "{}: named as source by {}",
             escape(change.path.as_str(), 200),
-            escape(path, 200)
+            escape(includer.path, 200)
         ))),
+    }
+}
+
+/// A Rust file of the tree that takes in others by `include!` or `#[path]`.
+struct Includer<'a> {
+    path: &'a str,
+    /// The literals it does so with; `None` for a file that cannot be read and might mean any.
+    literals: Option<Vec<String>>,
+    content: &'a [u8],
+}
+
+impl<'a> Includer<'a> {
+    /// Those in the tree. They stood there before, for no change may add such a construct; so a
+    /// plain search finds them.
+    fn all(tree: &Tree<'a>) -> Vec<Self> {
+        let takes_in =
+            |content: &[u8]| contains(content, b"include!") || contains(content, b"#[path");
+        tree.files()
+            .filter(|(path, content)| path.ends_with(".rs") && takes_in(content))
+            .map(|(path, content)| Self {
+                path,
+                literals: source_literals(path, content),
+                content,
+            })
+            .collect()
+    }
+
+    fn names(&self, file: &str) -> bool {
+        match &self.literals {
+            Some(literals) => literals
+                .iter()
+                .any(|text| text.trim_end_matches(['"', '#']).ends_with(file)),
+            None => contains(self.content, file.as_bytes()),
+        }
     }
 }
 
@@ -105,27 +137,37 @@ fn contains(content: &[u8], needle: &[u8]) -> bool {
     content.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Whether a Rust file has `include!(… "name" …)` or `#[path = "… name"]`. One that cannot be read
-/// might.
-fn names_as_source(content: &[u8], name: &str) -> bool {
-    let Ok(path) = RelPath::new("includer.rs") else {
-        return true;
-    };
-    with_tokens(&path, content, |tokens| {
+/// The literals in `include!(…)` and `#[path = …]`.
+fn source_literals(path: &str, content: &[u8]) -> Option<Vec<String>> {
+    /// `include!(concat!(env!("DIR"), "/", "name"))` is about the longest form there is.
+    const MOST_TOKENS: usize = 24;
+    with_tokens(&RelPath::new(path).ok()?, content, |tokens| {
         let tokens = flatten(tokens);
-        let names = |from: usize, most: usize| {
-            tokens.iter().skip(from).take(most).any(|token| {
-                matches!(&token.kind, Kind::Literal(text) if text.trim_end_matches(['"', '#']).ends_with(name))
-            })
-        };
-        (0..tokens.len()).any(|at| {
-            let next = Around { tokens: &tokens, at };
-            // include!(concat!(env!("DIR"), "/", "name")) is about the longest form there is.
-            (next.is_call(&["include"]) && names(at, 24))
-                || (next.name(0) == "path" && next.is_operator(1, '=') && names(at, 3))
-        })
+        let mut out = Vec::new();
+        for at in 0..tokens.len() {
+            let around = Around {
+                tokens: &tokens,
+                at,
+            };
+            let most = match around.name(0) {
+                "include" if around.is_bang(1) => MOST_TOKENS,
+                "path" if around.is_operator(1, '=') => 3,
+                _ => continue,
+            };
+            out.extend(
+                tokens
+                    .iter()
+                    .skip(at)
+                    .take(most)
+                    .filter_map(|token| match &token.kind {
+                        Kind::Literal(text) => Some(text.clone()),
+                        _ => None,
+                    }),
+            );
+        }
+        out
     })
-    .unwrap_or(true)
+    .ok()
 }
 
 /// A refused construct and the lines it stands on.
