@@ -268,5 +268,8 @@ flightproof_core::refusal_codes! {
         /// A mutant that changes nothing was noticed.
         PlaceboKilled = "PLACEBO_KILLED", Input,
             "a mutant that changes nothing was noticed", "the program looks for mutants instead of doing its work", "remove what inspects the running program";
+        /// An answer to another question.
+        AnswerUnasked = "ANSWER_UNASKED", Ours,
+            "the certification was told something it did not ask", "a verdict from answers to other questions would be none", "report this with the command that led to it";
     }
 }

@@ -1,0 +1,38 @@
+//! Mutation by schemata: every mutant of the changed lines is compiled into one program, and a
+//! selector the program cannot see chooses one of them, or none, before `main`.
+//!
+//! A mutated expression becomes `(match ::guard::pick(&[ids]) { 0 => (original), 1 => (other), … })`.
+//! The original stands first, so that types come from it and what does not compile is an
+//! alternative; only the original holds further mutants, so the text stays short; operands are
+//! repeated, not bound, so that moves, borrows and drops stay those of the author. Everything is
+//! written without a line end: lines stay where they were. Columns do not.
+//!
+//! What the candidate says about mutants (skip attributes, directives in comments) is ignored.
+//! Where the text alone says that code is for tests only, a tripwire is compiled in: if it fires,
+//! the code is part of the program and is mutated in the next round.
+
+mod attribution;
+mod guard;
+mod operator;
+mod plan;
+mod render;
+mod survey;
+mod tally;
+mod text;
+mod values;
+mod walker;
+
+pub use attribution::{Attribution, Doubt};
+pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
+pub use operator::Operator;
+pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unmutated};
+pub use survey::Silence;
+pub use tally::{Answer, Fate, FamilyCount, Kill, Run, Tally, Trial};
+
+/// Most mutants of one change. A program of this many is still built in seconds; a change that
+/// needs more is too large to be judged as one.
+pub const MAX_MUTANTS: usize = 2_000;
+
+/// Most bytes of alternatives in one change: operands are repeated in every alternative, and a
+/// chain of `n` operators repeats `n²` of them.
+pub const MAX_CODE_BYTES: usize = 8 * 1024 * 1024;

@@ -1,0 +1,198 @@
+use syn::{BinOp, Lit};
+
+/// The families of mutants. The name of each is stable: it is part of a mutant's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operator {
+    /// `<` to `<=` (the boundary moves) and to `>=` (the answer turns).
+    Relational,
+    /// `==` to `!=` and back.
+    Equality,
+    /// `&&` to `||` and back, and to either operand.
+    Logical,
+    /// `+ - * / % & | ^ << >>` to their neighbours.
+    Arithmetic,
+    /// `+=` and the like to their neighbours.
+    Compound,
+    /// The condition of `if`, `while` or a match guard to `true` and `false`.
+    Condition,
+    /// A branch chosen by a pattern (a match arm, `if let`, its `else`, `let … else`, `while let`)
+    /// to the end of the program. Such a choice has no condition that could become a constant;
+    /// a branch that no case takes leaves this mutant alive.
+    Branch,
+    /// A function that returns a plain value of its type at once.
+    FunctionValue,
+    /// An integer literal to 0, 1, one more and one less.
+    IntegerLiteral,
+    /// `true` to `false` and back.
+    BoolLiteral,
+    /// A string literal to the empty string and to another one.
+    StringLiteral,
+    /// `-x` and `!x` to `x`.
+    UnaryDelete,
+}
+
+impl Operator {
+    /// Every family.
+    pub const ALL: [Self; 12] = [
+        Self::Relational,
+        Self::Equality,
+        Self::Logical,
+        Self::Arithmetic,
+        Self::Compound,
+        Self::Condition,
+        Self::Branch,
+        Self::FunctionValue,
+        Self::IntegerLiteral,
+        Self::BoolLiteral,
+        Self::StringLiteral,
+        Self::UnaryDelete,
+    ];
+
+    /// The stable name, as in a mutant's id and on a certificate.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relational => "relational",
+            Self::Equality => "equality",
+            Self::Logical => "logical",
+            Self::Arithmetic => "arithmetic",
+            Self::Compound => "compound",
+            Self::Condition => "condition",
+            Self::Branch => "branch",
+            Self::FunctionValue => "function-value",
+            Self::IntegerLiteral => "integer-literal",
+            Self::BoolLiteral => "bool-literal",
+            Self::StringLiteral => "string-literal",
+            Self::UnaryDelete => "unary-delete",
+        }
+    }
+}
+
+/// What a binary operator turns into: its family, its own spelling, the others' spellings.
+/// `&&` and `||` also turn into their operands, which the walker adds.
+pub(super) fn binary(op: &BinOp) -> Option<(Operator, &'static str, &'static [&'static str])> {
+    use Operator::{Arithmetic, Compound, Equality, Logical, Relational};
+    Some(match op {
+        BinOp::Lt(_) => (Relational, "<", &["<=", ">="]),
+        BinOp::Le(_) => (Relational, "<=", &["<", ">"]),
+        BinOp::Gt(_) => (Relational, ">", &[">=", "<="]),
+        BinOp::Ge(_) => (Relational, ">=", &[">", "<"]),
+        BinOp::Eq(_) => (Equality, "==", &["!="]),
+        BinOp::Ne(_) => (Equality, "!=", &["=="]),
+        BinOp::And(_) => (Logical, "&&", &["||"]),
+        BinOp::Or(_) => (Logical, "||", &["&&"]),
+        BinOp::Add(_) => (Arithmetic, "+", &["-", "*"]),
+        BinOp::Sub(_) => (Arithmetic, "-", &["+", "/"]),
+        BinOp::Mul(_) => (Arithmetic, "*", &["+", "/"]),
+        BinOp::Div(_) => (Arithmetic, "/", &["%", "*"]),
+        BinOp::Rem(_) => (Arithmetic, "%", &["/", "+"]),
+        BinOp::BitAnd(_) => (Arithmetic, "&", &["|", "^"]),
+        BinOp::BitOr(_) => (Arithmetic, "|", &["&", "^"]),
+        BinOp::BitXor(_) => (Arithmetic, "^", &["|", "&"]),
+        BinOp::Shl(_) => (Arithmetic, "<<", &[">>"]),
+        BinOp::Shr(_) => (Arithmetic, ">>", &["<<"]),
+        BinOp::AddAssign(_) => (Compound, "+=", &["-=", "*="]),
+        BinOp::SubAssign(_) => (Compound, "-=", &["+=", "/="]),
+        BinOp::MulAssign(_) => (Compound, "*=", &["+=", "/="]),
+        BinOp::DivAssign(_) => (Compound, "/=", &["%=", "*="]),
+        BinOp::RemAssign(_) => (Compound, "%=", &["/=", "+="]),
+        BinOp::BitAndAssign(_) => (Compound, "&=", &["|=", "^="]),
+        BinOp::BitOrAssign(_) => (Compound, "|=", &["&=", "^="]),
+        BinOp::BitXorAssign(_) => (Compound, "^=", &["|=", "&="]),
+        BinOp::ShlAssign(_) => (Compound, "<<=", &[">>="]),
+        BinOp::ShrAssign(_) => (Compound, ">>=", &["<<="]),
+        _ => return None,
+    })
+}
+
+/// The other values of a literal that is mutated: integers, booleans, strings.
+pub(super) fn literal(lit: &Lit) -> Option<(Operator, Vec<String>)> {
+    match lit {
+        Lit::Int(int) => Some((
+            Operator::IntegerLiteral,
+            integers(int.base10_parse().ok()?, Sign::Plus, int.suffix()),
+        )),
+        Lit::Bool(b) => Some((Operator::BoolLiteral, vec![(!b.value).to_string()])),
+        Lit::Str(s) if s.suffix().is_empty() => {
+            let value = s.value();
+            let others = ["", "xyzzy"].into_iter().filter(|other| *other != value);
+            Some((
+                Operator::StringLiteral,
+                others.map(|other| format!("{other:?}")).collect(),
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a literal stands under a minus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Plus,
+    Minus,
+}
+
+/// 0, 1, one more, one less: those that differ from the number itself and from each other.
+pub(super) fn integers(magnitude: u128, sign: Sign, suffix: &str) -> Vec<String> {
+    let own = spelled(magnitude, sign);
+    // One less than a plain 0 has no spelling in an unsigned type, and so is left out.
+    let away = magnitude.checked_add(1).map(|v| spelled(v, sign));
+    let towards = magnitude.checked_sub(1).map(|v| spelled(v, sign));
+    let mut out: Vec<String> = Vec::new();
+    for text in [Some("0".to_owned()), Some("1".to_owned()), away, towards] {
+        out.extend(text.filter(|t| *t != own && !out.contains(t)));
+    }
+    out.into_iter()
+        .filter(|text| fits(text, suffix))
+        .map(|text| format!("{text}{suffix}"))
+        .collect()
+}
+
+fn spelled(magnitude: u128, sign: Sign) -> String {
+    match sign {
+        Sign::Minus if magnitude != 0 => format!("-{magnitude}"),
+        _ => magnitude.to_string(),
+    }
+}
+
+/// Whether the compiler would take the number with this suffix.
+fn fits(text: &str, suffix: &str) -> bool {
+    match suffix {
+        "u8" => text.parse::<u8>().is_ok(),
+        "i8" => text.parse::<i8>().is_ok(),
+        "u16" => text.parse::<u16>().is_ok(),
+        "i16" => text.parse::<i16>().is_ok(),
+        "u32" => text.parse::<u32>().is_ok(),
+        "i32" => text.parse::<i32>().is_ok(),
+        "u64" | "usize" => text.parse::<u64>().is_ok(),
+        "i64" | "isize" => text.parse::<i64>().is_ok(),
+        "i128" => text.parse::<i128>().is_ok(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integer_literals_turn_into_their_neighbours_and_never_into_themselves() {
+        assert_eq!(integers(0, Sign::Plus, ""), ["1"]);
+        assert_eq!(integers(1, Sign::Plus, ""), ["0", "2"]);
+        assert_eq!(integers(2, Sign::Plus, "u8"), ["0u8", "1u8", "3u8"]);
+        assert_eq!(integers(255, Sign::Plus, "u8"), ["0u8", "1u8", "254u8"]);
+        assert_eq!(integers(128, Sign::Minus, "i8"), ["0i8", "1i8", "-127i8"]);
+        assert_eq!(integers(1, Sign::Minus, ""), ["0", "1", "-2"]);
+        assert_eq!(
+            integers(u128::MAX, Sign::Plus, ""),
+            ["0", "1", "340282366920938463463374607431768211454"]
+        );
+    }
+
+    #[test]
+    fn a_string_literal_is_never_replaced_by_itself() {
+        let lit = |text: &str| literal(&syn::parse_str(text).unwrap()).unwrap().1;
+        assert_eq!(lit(r#""""#), [r#""xyzzy""#]);
+        assert_eq!(lit(r#""xyzzy""#), [r#""""#]);
+        assert_eq!(lit(r##"r#"a"#"##), [r#""""#, r#""xyzzy""#]);
+    }
+}

@@ -1,0 +1,590 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use flightproof_core::{Bytes, Digest, RelPath, escape};
+use flightproof_evidence::Guard;
+
+use super::attribution::Attribution;
+use super::guard::guard;
+use super::operator::Operator;
+use super::render::{Arm, Rendered, Spot, SpotKind};
+use super::survey::{Alternative, Function, LineIndex, Silence, Survey};
+use super::text::{code_lines, first_item, split_prefix};
+use super::walker::{Walker, is_test_only};
+use super::{MAX_CODE_BYTES, MAX_MUTANTS};
+use crate::tokens::with_tokens;
+use crate::{CertifierCode, CertifierError};
+
+/// What mutants are made from. The same input gives the same plan, byte for byte.
+#[derive(Debug, Clone)]
+pub struct MutationInput {
+    /// Every changed `.rs` file, as it is now.
+    pub files: Vec<EditedFile>,
+    /// Root files of the crates of edition 2015 that hold a changed file, as they are now: there
+    /// the guard must be declared. Declaring it in a root of a newer edition changes nothing.
+    pub roots: BTreeMap<RelPath, Bytes>,
+    /// Entropy drawn after the candidate's bytes were fixed. Recorded, so that a replay has it.
+    pub seed: [u8; 32],
+}
+
+/// One changed file.
+#[derive(Debug, Clone)]
+pub struct EditedFile {
+    /// Where it lies.
+    pub path: RelPath,
+    /// Its content now.
+    pub text: Bytes,
+    /// Its changed lines, from 1.
+    pub lines: BTreeSet<u32>,
+    /// What its manifest makes of it.
+    pub role: FileRole,
+}
+
+/// What a file is compiled into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileRole {
+    /// The judged program, or tests beside it.
+    Program,
+    /// A build script or a procedural macro: it runs while building, where no mutant is selected.
+    BuildTime,
+}
+
+/// One mutant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mutant {
+    /// Stable and readable: `src/lib.rs:41:12 relational < -> <=`.
+    pub id: String,
+    /// Selects it at run time. Never 0.
+    pub selector: u64,
+    /// The file.
+    pub file: RelPath,
+    /// SHA-256 of the file's content: what a waiver is bound to.
+    pub source: Digest,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1.
+    pub column: u32,
+    /// Its family.
+    pub operator: Operator,
+    /// What stood there.
+    pub original: String,
+    /// What stands there instead.
+    pub replacement: String,
+    /// The function it lies in, as a path of item names; empty outside any.
+    pub function: String,
+    /// False once the compiler refused it.
+    pub viable: bool,
+}
+
+/// A changed line of code without a mutant of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unmutated {
+    /// The file.
+    pub file: RelPath,
+    /// Line, from 1.
+    pub line: u32,
+    /// Why.
+    pub why: Silence,
+}
+
+/// All mutants of a change, and the files that hold them.
+#[derive(Debug, Clone)]
+pub struct MutationPlan {
+    /// The crate the mutants are selected through.
+    pub guard: Guard,
+    /// Every mutant, unviable ones included, ordered by file and place.
+    pub mutants: Vec<Mutant>,
+    /// Selectors of mutants that change nothing. Whoever notices one looks for mutants.
+    pub placebos: Vec<u64>,
+    /// Files that replace files of the tree.
+    pub overlay: BTreeMap<RelPath, Bytes>,
+    /// Changed lines of code without a mutant of their own, ordered.
+    pub unmutated: Vec<Unmutated>,
+    /// Number of changed lines of code with one.
+    pub mutated_lines: u64,
+    pub(super) rendered: BTreeMap<RelPath, FileLayout>,
+    input: MutationInput,
+    dropped: BTreeSet<String>,
+    opened: BTreeMap<RelPath, BTreeSet<usize>>,
+}
+
+/// Where things lie in a rewritten file.
+#[derive(Debug, Clone)]
+pub(super) struct FileLayout {
+    pub(super) rendered: Rendered,
+    pub(super) functions: Vec<Function>,
+}
+
+impl MutationPlan {
+    /// Makes every mutant of a change.
+    ///
+    /// # Errors
+    /// `MUTANTS_TOO_MANY` beyond a limit, and the refusals of [`crate::tokens`] for a file that is
+    /// no Rust.
+    pub fn new(input: MutationInput) -> Result<Self, CertifierError> {
+        Self::build(input, BTreeSet::new(), BTreeMap::new())
+    }
+
+    /// The same plan after a failed build: without the mutants the compiler refused, and with
+    /// mutants in the code it proved to be part of the program.
+    ///
+    /// # Errors
+    /// `SCHEMATA_BROKEN` if nothing was learned, so that another build would fail alike.
+    pub fn without(&self, attribution: &Attribution) -> Result<Self, CertifierError> {
+        let mut dropped = self.dropped.clone();
+        for index in &attribution.unviable {
+            dropped.extend(self.mutants.get(*index).map(|m| m.id.clone()));
+        }
+        let mut opened = self.opened.clone();
+        for (path, at) in &attribution.opened {
+            opened.entry(path.clone()).or_default().insert(*at);
+        }
+        if dropped == self.dropped && opened == self.opened {
+            let first = attribution.foreign.first();
+            return Err(CertifierCode::SchemataBroken.refuse(match first {
+                Some(d) => format!(
+                    "{}:{}: {}",
+                    escape(&d.file, 120),
+                    d.line,
+                    escape(&d.message, 300)
+                ),
+                None => "the build failed without an error that names a place".to_owned(),
+            }));
+        }
+        Self::build(self.input.clone(), dropped, opened)
+    }
+
+    /// Whether no changed line is code of the program: there is nothing to mutate.
+    pub fn is_vacuous(&self) -> bool {
+        self.mutants.is_empty() && self.unmutated.iter().all(|u| u.why == Silence::TestOnly)
+    }
+
+    /// Indexes of the mutants the compiler accepts.
+    pub fn viable(&self) -> impl Iterator<Item = usize> {
+        let all = self.mutants.iter().enumerate();
+        all.filter(|(_, m)| m.viable).map(|(index, _)| index)
+    }
+
+    fn build(
+        input: MutationInput,
+        dropped: BTreeSet<String>,
+        opened: BTreeMap<RelPath, BTreeSet<usize>>,
+    ) -> Result<Self, CertifierError> {
+        let mut plan = Self {
+            guard: guard(&input.seed),
+            mutants: Vec::new(),
+            placebos: Vec::new(),
+            overlay: BTreeMap::new(),
+            unmutated: Vec::new(),
+            mutated_lines: 0,
+            rendered: BTreeMap::new(),
+            dropped,
+            opened,
+            input: MutationInput {
+                files: Vec::new(),
+                ..input
+            },
+        };
+        let mut files = input.files;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        for file in &files {
+            plan.add(file)?;
+        }
+        plan.input.files = files;
+        plan.declare_guard()?;
+        plan.unmutated.sort();
+        Ok(plan)
+    }
+
+    fn add(&mut self, file: &EditedFile) -> Result<(), CertifierError> {
+        let unopened = BTreeSet::new();
+        let opened = self.opened.get(&file.path).unwrap_or(&unopened);
+        let Some(surveyed) = Surveyed::of(file, opened, &self.guard.name)? else {
+            return self.replace_whole(file);
+        };
+        if surveyed.survey.overflow {
+            return Err(too_many(&file.path));
+        }
+        let first = self.mutants.len();
+        let mut spots = self.spots(file, &surveyed)?;
+        self.unmutated
+            .extend(self.silent_lines(file, &surveyed, first));
+        let code = surveyed.code.intersection(&file.lines).count();
+        let silent = self.unmutated.iter().filter(|u| u.file == file.path).count();
+        self.mutated_lines += code.saturating_sub(silent) as u64;
+        if spots.is_empty() {
+            return Ok(());
+        }
+        if self.input.roots.contains_key(&file.path) {
+            spots.extend(surveyed.first_item.map(|at| self.declaration(at)));
+        }
+        let rendered = Rendered::of(&surveyed.prefix, &surveyed.body, &self.guard.name, &mut spots);
+        self.lay(&file.path, rendered, surveyed.survey.functions)
+    }
+
+    /// A test-only file that no lexer reads (a fixture that must not compile): the tripwire alone
+    /// stands in for it.
+    fn replace_whole(&mut self, file: &EditedFile) -> Result<(), CertifierError> {
+        let why = Silence::TestOnly;
+        self.unmutated.extend(file.lines.iter().map(|line| Unmutated {
+            file: file.path.clone(),
+            line: *line,
+            why,
+        }));
+        let mut spots = [Spot {
+            span: 0..0,
+            kind: SpotKind::Tripwire,
+        }];
+        let rendered = Rendered::of("", "", &self.guard.name, &mut spots);
+        self.lay(&file.path, rendered, Vec::new())
+    }
+
+    fn lay(
+        &mut self,
+        path: &RelPath,
+        rendered: Rendered,
+        functions: Vec<Function>,
+    ) -> Result<(), CertifierError> {
+        if self.overlay.values().map(|b| b.len()).sum::<usize>() + rendered.text.len()
+            > 2 * MAX_CODE_BYTES
+        {
+            return Err(too_many(path));
+        }
+        let text = Bytes::from(rendered.text.as_bytes());
+        self.overlay.insert(path.clone(), text);
+        let layout = FileLayout { rendered, functions };
+        self.rendered.insert(path.clone(), layout);
+        Ok(())
+    }
+
+    /// The roots that are not rewritten anyway get the declaration alone.
+    fn declare_guard(&mut self) -> Result<(), CertifierError> {
+        if self.viable().next().is_none() {
+            return Ok(());
+        }
+        for (path, text) in self.input.roots.clone() {
+            if self.overlay.contains_key(&path) {
+                continue;
+            }
+            let Ok(text) = std::str::from_utf8(&text) else {
+                continue;
+            };
+            let (prefix, body) = split_prefix(text);
+            let first = with_tokens(&path, body.as_bytes(), |tokens| first_item(&tokens))?;
+            if let Some(at) = first {
+                let mut spots = [self.declaration(at)];
+                let rendered = Rendered::of(prefix, body, &self.guard.name, &mut spots);
+                self.lay(&path, rendered, Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn declaration(&self, at: usize) -> Spot {
+        Spot {
+            span: at..at,
+            kind: SpotKind::Text(format!("extern crate {}; ", self.guard.name)),
+        }
+    }
+
+    /// Turns what was found into mutants, and into places of the new text.
+    fn spots(&mut self, file: &EditedFile, found: &Surveyed) -> Result<Vec<Spot>, CertifierError> {
+        let mut spots = Vec::new();
+        let mut known = BTreeMap::new();
+        let placebo = selector(&self.input.seed, "placebo", file.path.as_str());
+        let mut wanted = true;
+        for ((start, Reverse(end)), alternatives) in &found.survey.regions {
+            let mut arms = self.arms(file, found, alternatives, &mut known)?;
+            if !arms.is_empty() && std::mem::take(&mut wanted) {
+                let own = found.body.get(*start..*end).unwrap_or_default();
+                arms.push(Arm {
+                    mutant: None,
+                    selector: placebo,
+                    code: super::walker::one_line(own.to_owned()),
+                });
+            }
+            spots.extend((!arms.is_empty()).then_some(Spot {
+                span: *start..*end,
+                kind: SpotKind::Expression(arms),
+            }));
+        }
+        let regions: Vec<Range<usize>> = spots.iter().map(|s| s.span.clone()).collect();
+        for (at, alternatives) in &found.survey.entries {
+            let mut arms = self.arms(file, found, alternatives, &mut known)?;
+            if !arms.is_empty() {
+                arms.push(Arm {
+                    mutant: None,
+                    selector: placebo,
+                    code: String::new(),
+                });
+                spots.push(Spot {
+                    span: *at..*at,
+                    kind: SpotKind::Entry(arms),
+                });
+            }
+        }
+        self.placebos.extend((!spots.is_empty()).then_some(placebo));
+        spots.extend(found.fixed_spots(&regions, &file.lines));
+        Ok(spots)
+    }
+
+    fn arms(
+        &mut self,
+        file: &EditedFile,
+        found: &Surveyed,
+        alternatives: &[Alternative],
+        known: &mut BTreeMap<String, usize>,
+    ) -> Result<Vec<Arm>, CertifierError> {
+        let mut arms = Vec::new();
+        for alternative in alternatives {
+            if self.mutants.len() >= MAX_MUTANTS {
+                return Err(too_many(&file.path));
+            }
+            let mutant = self.mutant(file, found, alternative, known);
+            if mutant.viable {
+                arms.push(Arm {
+                    mutant: Some(self.mutants.len()),
+                    selector: mutant.selector,
+                    code: alternative.code.clone(),
+                });
+            }
+            self.mutants.push(mutant);
+        }
+        Ok(arms)
+    }
+
+    fn mutant(
+        &self,
+        file: &EditedFile,
+        found: &Surveyed,
+        from: &Alternative,
+        known: &mut BTreeMap<String, usize>,
+    ) -> Mutant {
+        let (line, column) = (found.index.line(from.at), found.index.column(from.at));
+        let mut id = format!(
+            "{}:{line}:{column} {} {} -> {}",
+            file.path.as_str(),
+            from.operator.name(),
+            from.original,
+            from.replacement
+        );
+        let times = known.entry(id.clone()).or_insert(0);
+        *times += 1;
+        if *times > 1 {
+            id = format!("{id} #{times}");
+        }
+        Mutant {
+            selector: selector(&self.input.seed, "mutant", &id),
+            viable: !self.dropped.contains(&id),
+            id,
+            file: file.path.clone(),
+            source: Digest::of(&file.text),
+            line,
+            column,
+            operator: from.operator,
+            original: from.original.clone(),
+            replacement: from.replacement.clone(),
+            function: from.function.clone(),
+        }
+    }
+
+    /// The changed lines of code that no living mutant below the size of a function or branch touches.
+    fn silent_lines(&self, file: &EditedFile, found: &Surveyed, first: usize) -> Vec<Unmutated> {
+        let mut living = BTreeSet::new();
+        let mut lost = BTreeSet::new();
+        let mut whole = BTreeSet::new();
+        let alternatives = found.survey.regions.values().chain(found.survey.entries.values());
+        let mutants = self.mutants.get(first..).unwrap_or_default();
+        for (alternative, mutant) in alternatives.flatten().zip(mutants) {
+            let lines = found.index.lines(&alternative.span);
+            match (mutant.viable, mutant.operator) {
+                (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
+                (true, _) => living.extend(lines),
+                (false, Operator::FunctionValue | Operator::Branch) => {}
+                (false, _) => lost.extend(lines),
+            }
+        }
+        let silent = found.code.intersection(&file.lines);
+        silent
+            .filter(|line| !living.contains(*line))
+            .map(|line| Unmutated {
+                file: file.path.clone(),
+                line: *line,
+                why: match found.silence(*line) {
+                    Some(why) => why,
+                    None if lost.contains(line) => Silence::Unviable,
+                    None if whole.contains(line) => Silence::WholeFunction,
+                    None if found.in_function(*line) => Silence::NoOperator,
+                    None => Silence::Declaration,
+                },
+            })
+            .collect()
+    }
+}
+
+/// A file as the walker left it.
+struct Surveyed {
+    prefix: String,
+    body: String,
+    index: LineIndex,
+    code: BTreeSet<u32>,
+    first_item: Option<usize>,
+    survey: Survey,
+    /// The whole file is for tests only: its tripwire goes here.
+    file_gate: Option<usize>,
+}
+
+impl Surveyed {
+    /// `None` for a test-only file that cannot be read.
+    fn of(
+        file: &EditedFile,
+        opened: &BTreeSet<usize>,
+        guard: &str,
+    ) -> Result<Option<Self>, CertifierError> {
+        let guessed = looks_test_only(&file.path);
+        match Self::read(file, opened, guard, guessed) {
+            Ok(surveyed) => Ok(Some(surveyed)),
+            // Its tripwire stands at the very start.
+            Err(_) if guessed && !opened.contains(&0) => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    fn read(
+        file: &EditedFile,
+        opened: &BTreeSet<usize>,
+        guard: &str,
+        guessed: bool,
+    ) -> Result<Self, CertifierError> {
+        let text = std::str::from_utf8(&file.text).map_err(|error| {
+            CertifierCode::SourceUnreadable.refuse(format_args!(
+                "{}: not UTF-8 at byte {}",
+                file.path,
+                error.valid_up_to()
+            ))
+        })?;
+        let (prefix, body) = split_prefix(text);
+        let index = LineIndex::of(body);
+        with_tokens(&file.path, body.as_bytes(), |tokens| {
+            let parsed: syn::File = syn::parse2(tokens.clone()).map_err(|error| {
+                CertifierCode::SourceUnreadable.refuse(format_args!(
+                    "{}:{}: {error}",
+                    file.path,
+                    error.span().start().line
+                ))
+            })?;
+            let first_item = first_item(&tokens);
+            let closed = (guessed || parsed.attrs.iter().any(is_test_only))
+                && first_item.is_none_or(|at| !opened.contains(&at));
+            let mutable = file.role == FileRole::Program && !closed;
+            Ok(Self {
+                code: code_lines(body, &tokens, &index),
+                survey: if mutable {
+                    walked(&parsed, body, &index, guard, file, opened)
+                } else {
+                    silenced(body, if closed { Silence::TestOnly } else { Silence::BuildTime })
+                },
+                file_gate: first_item.filter(|_| closed && file.role == FileRole::Program),
+                prefix: prefix.to_owned(),
+                body: body.to_owned(),
+                index,
+                first_item,
+            })
+        })?
+    }
+
+    /// Tripwires before test-only items that changed, and messages of assertions that hold a region.
+    fn fixed_spots(&self, regions: &[Range<usize>], lines: &BTreeSet<u32>) -> Vec<Spot> {
+        let gates = self.survey.gates.iter();
+        let tripwires = gates.filter(|gate| self.index.touches(&gate.range, lines));
+        let tripwires = tripwires.map(|gate| gate.at).chain(self.file_gate);
+        let mut spots: Vec<Spot> = tripwires
+            .map(|at| Spot {
+                span: at..at,
+                kind: SpotKind::Tripwire,
+            })
+            .collect();
+        for insertion in &self.survey.insertions {
+            let within = &insertion.within;
+            if regions.iter().any(|r| within.start <= r.start && r.end <= within.end) {
+                spots.push(Spot {
+                    span: insertion.at..insertion.at,
+                    kind: SpotKind::Text(insertion.text.clone()),
+                });
+            }
+        }
+        spots
+    }
+
+    /// The innermost reason that covers a line.
+    fn silence(&self, line: u32) -> Option<Silence> {
+        let covering = self.survey.silences.iter().filter(|(range, _)| {
+            self.index.lines(range).contains(&line)
+        });
+        covering
+            .min_by_key(|(range, _)| range.len())
+            .map(|(_, why)| *why)
+    }
+
+    fn in_function(&self, line: u32) -> bool {
+        let mut functions = self.survey.functions.iter();
+        functions.any(|f| self.index.lines(&f.body).contains(&line))
+    }
+}
+
+fn walked(
+    parsed: &syn::File,
+    body: &str,
+    index: &LineIndex,
+    guard: &str,
+    file: &EditedFile,
+    opened: &BTreeSet<usize>,
+) -> Survey {
+    let mut walker = Walker {
+        text: body,
+        index,
+        guard,
+        changed: &file.lines,
+        opened,
+        survey: Survey::default(),
+        path: Vec::new(),
+        mutants: 0,
+        code_bytes: 0,
+    };
+    syn::visit::Visit::visit_file(&mut walker, parsed);
+    walker.survey
+}
+
+fn silenced(body: &str, why: Silence) -> Survey {
+    Survey {
+        silences: vec![(0..body.len(), why)],
+        ..Survey::default()
+    }
+}
+
+/// Where tests, benchmarks and examples lie by custom. A guess, proved by the file's tripwire.
+fn looks_test_only(path: &RelPath) -> bool {
+    let stem = path.file_name().trim_end_matches(".rs");
+    let directory = |s: &str| ["tests", "benches", "examples", "fuzz_targets"].contains(&s);
+    ["test", "tests"].contains(&stem)
+        || stem.ends_with("_test")
+        || stem.ends_with("_tests")
+        || path.parent().is_some_and(|dir| dir.split('/').any(directory))
+}
+
+/// A number the candidate cannot guess, and never 0, which selects nothing.
+fn selector(seed: &[u8; 32], kind: &str, name: &str) -> u64 {
+    let digest = Digest::keyed(seed, format!("{kind}\0{name}").as_bytes());
+    let (first, _) = digest.as_bytes().split_at(8);
+    first
+        .try_into()
+        .map_or(1, u64::from_le_bytes)
+        .max(1)
+}
+
+fn too_many(path: &RelPath) -> CertifierError {
+    CertifierCode::MutantsTooMany.refuse(format_args!(
+        "{path}: more than {MAX_MUTANTS} mutants or {MAX_CODE_BYTES} bytes of them up to here"
+    ))
+}

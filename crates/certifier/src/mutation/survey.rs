@@ -1,0 +1,132 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::operator::Operator;
+
+/// Everything the walker found in one file.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// Expressions with alternatives, by start and then outermost first.
+    pub(super) regions: BTreeMap<(usize, Reverse<usize>), Vec<Alternative>>,
+    /// Starts of function bodies and branches: where the first statement begins.
+    pub(super) entries: BTreeMap<usize, Vec<Alternative>>,
+    /// Text to insert if a region inside `within` is rendered.
+    pub(super) insertions: Vec<Insertion>,
+    /// Items that are there for tests only, as far as the text says.
+    pub(super) gates: Vec<Gate>,
+    /// Stretches without mutants, and why.
+    pub(super) silences: Vec<(Range<usize>, Silence)>,
+    /// Whole functions with their bodies.
+    pub(super) functions: Vec<Function>,
+    /// The walk was ended by a limit.
+    pub(super) overflow: bool,
+}
+
+/// One possible replacement.
+#[derive(Debug, Clone)]
+pub(super) struct Alternative {
+    pub(super) operator: Operator,
+    /// Byte offset the mutant is named by.
+    pub(super) at: usize,
+    /// Source bytes the mutant stands for.
+    pub(super) span: Range<usize>,
+    pub(super) original: String,
+    pub(super) replacement: String,
+    /// The code that is rendered.
+    pub(super) code: String,
+    pub(super) function: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Insertion {
+    pub(super) at: usize,
+    pub(super) within: Range<usize>,
+    pub(super) text: String,
+}
+
+/// A test-only item: a tripwire goes to `at`, and nothing inside is mutated.
+#[derive(Debug, Clone)]
+pub(super) struct Gate {
+    pub(super) at: usize,
+    pub(super) range: Range<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) range: Range<usize>,
+    pub(super) body: Range<usize>,
+}
+
+/// Why a changed line of code carries no mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Silence {
+    /// In a constant: evaluated by the compiler, no mutant can be switched there.
+    ConstContext,
+    /// In unsafe code, which is never mutated.
+    Unsafe,
+    /// In an item for tests only. The build proves that it is not part of the program.
+    TestOnly,
+    /// In a macro whose arguments are not known to be expressions.
+    Macro,
+    /// In a build script or a procedural macro.
+    BuildTime,
+    /// Only the mutants of the whole function or branch cover it.
+    WholeFunction,
+    /// Every mutant on it was refused by the compiler.
+    Unviable,
+    /// In a function, and nothing on it can be mutated.
+    NoOperator,
+    /// Outside any function: a declaration.
+    Declaration,
+}
+
+impl Silence {
+    /// The stable name, as on a certificate.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ConstContext => "const-context",
+            Self::Unsafe => "unsafe",
+            Self::TestOnly => "test-only",
+            Self::Macro => "macro",
+            Self::BuildTime => "build-time",
+            Self::WholeFunction => "whole-function",
+            Self::Unviable => "unviable",
+            Self::NoOperator => "no-operator",
+            Self::Declaration => "declaration",
+        }
+    }
+}
+
+/// Where the lines of a text start.
+#[derive(Debug, Clone)]
+pub(super) struct LineIndex(Vec<usize>);
+
+impl LineIndex {
+    pub(super) fn of(text: &str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self(std::iter::once(0).chain(starts).collect())
+    }
+
+    /// 1-based line of a byte offset.
+    pub(super) fn line(&self, at: usize) -> u32 {
+        u32::try_from(self.0.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
+    }
+
+    /// 1-based column, counted in bytes, of a byte offset.
+    pub(super) fn column(&self, at: usize) -> u32 {
+        let line = self.0.partition_point(|start| *start <= at);
+        let start = line.checked_sub(1).and_then(|l| self.0.get(l)).unwrap_or(&0);
+        u32::try_from(at.saturating_sub(*start) + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The lines a stretch of bytes lies on.
+    pub(super) fn lines(&self, span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
+        self.line(span.start)..=self.line(span.end.saturating_sub(1).max(span.start))
+    }
+
+    /// Whether the stretch touches one of these lines.
+    pub(super) fn touches(&self, span: &Range<usize>, lines: &BTreeSet<u32>) -> bool {
+        lines.range(self.lines(span)).next().is_some()
+    }
+}

@@ -1,0 +1,297 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use flightproof_core::{Refusal, escape};
+use flightproof_evidence::{Ending, Observation};
+
+use super::guard::FUEL_EXIT;
+use super::operator::Operator;
+use super::plan::{Mutant, MutationPlan};
+use crate::CertifierCode;
+use crate::witness::Waiver;
+
+/// Exit status of a Rust program that panicked.
+const PANIC_EXIT: u8 = 101;
+
+/// One case, run in the program with all mutants, held against its expectation.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// What the session reported.
+    pub observation: &'a Observation,
+    /// How it compares with the witness.
+    pub answer: Answer,
+}
+
+/// How an observation compares with the witness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is what the witness expects.
+    AsExpected,
+    /// It is not.
+    Differs,
+}
+
+/// What became of one mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Some case noticed it.
+    Killed(Kill),
+    /// Every case passed.
+    Survived,
+    /// Some run ended before its mutant was selected. Says nothing, so it never counts as a kill.
+    NotLoaded,
+    /// No case was run.
+    NotRun,
+}
+
+/// How a mutant was noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kill {
+    /// Another answer: exit status, standard output or standard error.
+    Value,
+    /// A panic (exit status 101).
+    Panic,
+    /// A signal.
+    Signal,
+    /// It never ended, by the count of the guard.
+    Fuel,
+    /// It never ended, by the clock.
+    Time,
+    /// A limit of the session: memory, processes, output, a forbidden call.
+    Limit,
+}
+
+impl Kill {
+    /// Every class.
+    pub const ALL: [Self; 6] = [
+        Self::Value,
+        Self::Panic,
+        Self::Signal,
+        Self::Fuel,
+        Self::Time,
+        Self::Limit,
+    ];
+
+    /// The stable name, as on a certificate.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Value => "value",
+            Self::Panic => "panic",
+            Self::Signal => "signal",
+            Self::Fuel => "fuel",
+            Self::Time => "time",
+            Self::Limit => "limit",
+        }
+    }
+
+    fn of(observation: &Observation) -> Self {
+        match observation.ending {
+            Ending::Exited { .. } if !observation.complete => Self::Limit,
+            Ending::Exited { code: FUEL_EXIT } => Self::Fuel,
+            Ending::Exited { code: PANIC_EXIT } => Self::Panic,
+            Ending::Exited { .. } => Self::Value,
+            Ending::Signaled { .. } => Self::Signal,
+            Ending::TimedOut => Self::Time,
+            Ending::ForbiddenCall
+            | Ending::OutputLimit
+            | Ending::ProcessLimit
+            | Ending::MemoryLimit => Self::Limit,
+        }
+    }
+}
+
+impl Fate {
+    /// The fate of a mutant after its cases ran, in order, up to the first that noticed it.
+    pub fn of(runs: &[Run<'_>]) -> Self {
+        if runs.iter().any(|run| !run.observation.armed) {
+            return Self::NotLoaded;
+        }
+        match runs.iter().find(|run| run.answer == Answer::Differs) {
+            Some(run) => Self::Killed(Kill::of(run.observation)),
+            None if runs.is_empty() => Self::NotRun,
+            None => Self::Survived,
+        }
+    }
+}
+
+/// Everything the mutation gate is judged by.
+#[derive(Debug, Clone)]
+pub struct Trial<'a> {
+    /// The mutants.
+    pub plan: &'a MutationPlan,
+    /// What became of the program with no mutant selected (selector 0), over all cases.
+    pub control: Fate,
+    /// What became of each selector of [`MutationPlan::placebos`], over all cases.
+    pub placebos: BTreeMap<u64, Fate>,
+    /// What became of each viable mutant, by index.
+    pub fates: BTreeMap<usize, Fate>,
+    /// Accepted survivors.
+    pub waivers: &'a [Waiver],
+}
+
+/// The outcome of mutation, in integers. Every mutant is counted once in
+/// `killed + waived + unviable == generated`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Mutants made.
+    pub generated: u64,
+    /// Mutants the compiler refused.
+    pub unviable: u64,
+    /// Killed mutants by class.
+    pub killed: BTreeMap<Kill, u64>,
+    /// Survivors that a waiver accepts.
+    pub waived: u64,
+    /// Made and refused mutants by family. Where build scripts or procedural macros ran, the
+    /// share of refused ones must be bounded: they can make the compiler say anything.
+    pub families: BTreeMap<Operator, FamilyCount>,
+}
+
+/// Counts of one family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FamilyCount {
+    /// Mutants made.
+    pub generated: u64,
+    /// Mutants the compiler refused.
+    pub unviable: u64,
+}
+
+/// Survivors named in the refusal's own line; the notes hold more.
+const NAMED: usize = 5;
+
+impl Trial<'_> {
+    /// Judges.
+    ///
+    /// # Errors
+    /// `CONTROL_FAILED`, `PLACEBO_KILLED`, `MUTANT_NOT_LOADED`, `NO_MUTANTS`,
+    /// `FUNCTION_NOT_MUTATED`, `WAIVER_STALE`, `MUTANTS_SURVIVED`, `NO_KILL_BY_VALUE`, in this
+    /// order: what voids the trial comes before what it found.
+    pub fn judge(&self) -> Result<Tally, Refusal> {
+        let tally = self.tally();
+        if self.plan.is_vacuous() {
+            self.waive(&BTreeSet::new())?;
+            return Ok(tally);
+        }
+        self.population()?;
+        self.controls()?;
+        let survivors = self.survivors()?;
+        let waived = self.waive(&survivors)?;
+        self.none_left(survivors.difference(&waived).copied())?;
+        if tally.killed.get(&Kill::Value).copied().unwrap_or(0) == 0 {
+            let detail = format!("{} mutants, none killed by its answer", tally.generated);
+            return Err(CertifierCode::NoKillByValue.refuse(detail).into());
+        }
+        Ok(Tally {
+            waived: waived.len() as u64,
+            ..tally
+        })
+    }
+
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for (index, mutant) in self.plan.mutants.iter().enumerate() {
+            let family = tally.families.entry(mutant.operator).or_default();
+            family.generated += 1;
+            tally.generated += 1;
+            if !mutant.viable {
+                family.unviable += 1;
+                tally.unviable += 1;
+            } else if let Some(Fate::Killed(kill)) = self.fates.get(&index) {
+                *tally.killed.entry(*kill).or_default() += 1;
+            }
+        }
+        tally
+    }
+
+    /// There are mutants at all, and in every function that had any.
+    fn population(&self) -> Result<(), Refusal> {
+        if self.plan.viable().next().is_none() {
+            let detail = format!(
+                "{} mutants made, none compiles; {} changed lines of code without one",
+                self.plan.mutants.len(),
+                self.plan.unmutated.len()
+            );
+            let lines = self.plan.unmutated.iter();
+            let notes = lines.map(|u| format!("{}:{} {}", u.file, u.line, u.why.name()));
+            return Err(Refusal::from(CertifierCode::NoMutants.refuse(detail)).with_notes(notes));
+        }
+        let mut functions: BTreeMap<_, bool> = BTreeMap::new();
+        for mutant in &self.plan.mutants {
+            *functions
+                .entry((&mutant.file, mutant.function.as_str()))
+                .or_default() |= mutant.viable;
+        }
+        let hidden = functions.into_iter().find(|(_, viable)| !viable);
+        hidden.map_or(Ok(()), |((file, function), _)| {
+            let detail = format!("{file}: {}", escape(function, 200));
+            Err(CertifierCode::FunctionNotMutated.refuse(detail).into())
+        })
+    }
+
+    fn controls(&self) -> Result<(), Refusal> {
+        loaded(self.control, "control")?;
+        if let Fate::Killed(kill) = self.control {
+            let detail = format!("no mutant selected, and the program differs ({})", kill.name());
+            return Err(CertifierCode::ControlFailed.refuse(detail).into());
+        }
+        for placebo in &self.plan.placebos {
+            let fate = self.placebos.get(placebo).copied().unwrap_or(Fate::NotRun);
+            loaded(fate, "placebo")?;
+            if let Fate::Killed(kill) = fate {
+                let detail = format!("a mutant that changes nothing was noticed ({})", kill.name());
+                return Err(CertifierCode::PlaceboKilled.refuse(detail).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn survivors(&self) -> Result<BTreeSet<usize>, Refusal> {
+        let mut out = BTreeSet::new();
+        for index in self.plan.viable() {
+            let fate = self.fates.get(&index).copied().unwrap_or(Fate::NotRun);
+            let id = self.plan.mutants.get(index).map_or("", |m| m.id.as_str());
+            loaded(fate, id)?;
+            if fate == Fate::Survived {
+                out.insert(index);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The survivors that waivers accept. Every waiver must accept exactly one.
+    fn waive(&self, survivors: &BTreeSet<usize>) -> Result<BTreeSet<usize>, Refusal> {
+        let mut waived = BTreeSet::new();
+        for waiver in self.waivers {
+            let fits = |m: &Mutant| m.id == waiver.mutant && m.source == waiver.source;
+            let mut survivors = survivors.iter().copied();
+            let found = survivors.find(|i| self.plan.mutants.get(*i).is_some_and(fits));
+            if !found.is_some_and(|index| waived.insert(index)) {
+                let detail = format!("{} in a file {}", escape(&waiver.mutant, 200), waiver.source);
+                return Err(CertifierCode::WaiverStale.refuse(detail).into());
+            }
+        }
+        Ok(waived)
+    }
+
+    fn none_left(&self, survivors: impl Iterator<Item = usize>) -> Result<(), Refusal> {
+        let ids: Vec<&str> = survivors
+            .filter_map(|index| self.plan.mutants.get(index))
+            .map(|mutant| mutant.id.as_str())
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = ids.iter().take(NAMED).map(|id| escape(id, 90)).collect();
+        let detail = format!("{} of them, such as {}", ids.len(), named.join("; "));
+        let refusal = Refusal::from(CertifierCode::MutantsSurvived.refuse(detail));
+        Err(refusal.with_notes(ids.iter().map(|id| (*id).to_owned())))
+    }
+}
+
+fn loaded(fate: Fate, who: &str) -> Result<(), Refusal> {
+    let how = match fate {
+        Fate::NotLoaded => "the guard took no selector",
+        Fate::NotRun => "no case was run",
+        _ => return Ok(()),
+    };
+    let detail = format!("{}: {how}", escape(who, 200));
+    Err(CertifierCode::MutantNotLoaded.refuse(detail).into())
+}

@@ -1,0 +1,99 @@
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::survey::LineIndex;
+
+/// A byte order mark and a `#!` line, which no parser of ours sees, and the rest. The rest starts
+/// on the line it always started on.
+pub(super) fn split_prefix(text: &str) -> (&str, &str) {
+    let mark = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let rest = text.get(mark..).unwrap_or_default();
+    // `#![…]` is an attribute, whatever white space stands between.
+    let attribute = rest
+        .strip_prefix("#!")
+        .is_none_or(|r| r.trim_start().starts_with('['));
+    let line = if attribute {
+        0
+    } else {
+        rest.find('\n').unwrap_or(rest.len())
+    };
+    text.split_at_checked(mark + line).unwrap_or(("", text))
+}
+
+/// Lines on which code stands: a name or a literal outside doc comments. Brackets alone are none.
+pub(super) fn code_lines(body: &str, tokens: &TokenStream, index: &LineIndex) -> BTreeSet<u32> {
+    let mut out = BTreeSet::new();
+    let mut open = vec![tokens.clone()];
+    while let Some(stream) = open.pop() {
+        for token in stream {
+            let range = token.span().byte_range();
+            match token {
+                TokenTree::Group(group) if !is_comment(body, &range) => open.push(group.stream()),
+                TokenTree::Ident(_) | TokenTree::Literal(_) if !is_comment(body, &range) => {
+                    out.extend(index.lines(&range));
+                }
+                _ => {}
+            }
+        }
+    }
+    out
+}
+
+/// Where the first item starts: behind all inner attributes and inner doc comments.
+pub(super) fn first_item(tokens: &TokenStream) -> Option<usize> {
+    let mut tokens = tokens.clone().into_iter().peekable();
+    loop {
+        let first = tokens.next()?;
+        let at = first.span().byte_range().start;
+        if !is_punct(&first, '#') || !tokens.peek().is_some_and(|t| is_punct(t, '!')) {
+            return Some(at);
+        }
+        tokens.next();
+        match tokens.next() {
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket => {}
+            _ => return Some(at),
+        }
+    }
+}
+
+fn is_punct(token: &TokenTree, c: char) -> bool {
+    matches!(token, TokenTree::Punct(p) if p.as_char() == c)
+}
+
+/// Tokens made from a doc comment have the comment's place.
+fn is_comment(body: &str, range: &Range<usize>) -> bool {
+    body.get(range.clone())
+        .is_some_and(|text| text.starts_with("//") || text.starts_with("/*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shebang_is_told_from_an_attribute() {
+        assert_eq!(split_prefix("#!/bin/x\nfn").0, "#!/bin/x");
+        assert_eq!(split_prefix("#![allow(x)]\nfn").0, "");
+        assert_eq!(split_prefix("#! [allow(x)]\nfn").0, "");
+        assert_eq!(split_prefix("\u{feff}#!x\ny").0, "\u{feff}#!x");
+        assert_eq!(split_prefix("").0, "");
+    }
+
+    #[test]
+    fn brackets_and_comments_are_no_code() {
+        let body = "//! doc\n\n/// more\nfn f() {\n    // x\n    g(\n        1,\n    );\n}\n";
+        let tokens: TokenStream = body.parse().unwrap();
+        let lines = code_lines(body, &tokens, &LineIndex::of(body));
+        assert_eq!(lines.into_iter().collect::<Vec<_>>(), [4, 6, 7]);
+    }
+
+    #[test]
+    fn the_first_item_stands_behind_every_inner_attribute() {
+        let at = |body: &str| first_item(&body.parse().unwrap());
+        assert_eq!(at("//! d\n#![allow(x)]\n\n/// e\nfn f() {}"), Some(20));
+        assert_eq!(at("#[test] fn f() {}"), Some(0));
+        assert_eq!(at("//! only"), None);
+    }
+}

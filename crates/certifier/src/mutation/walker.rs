@@ -1,0 +1,628 @@
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use proc_macro2::TokenStream;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Lit, Macro, Meta, Signature, Stmt, Token, UnOp,
+};
+
+use super::operator::{Operator, Sign, binary, integers, literal};
+use super::survey::{Alternative, Function, Gate, Insertion, LineIndex, Silence, Survey};
+use super::{MAX_CODE_BYTES, MAX_MUTANTS, values};
+
+/// Walks one parsed file and writes down every mutant that touches a changed line.
+pub(super) struct Walker<'a> {
+    /// The text that was parsed; spans index into it.
+    pub(super) text: &'a str,
+    pub(super) index: &'a LineIndex,
+    /// Name of the guard crate.
+    pub(super) guard: &'a str,
+    pub(super) changed: &'a BTreeSet<u32>,
+    /// Gates whose tripwire fired: what is behind them is part of the program.
+    pub(super) opened: &'a BTreeSet<usize>,
+    pub(super) survey: Survey,
+    /// Names of the enclosing items, outermost first.
+    pub(super) path: Vec<String>,
+    pub(super) mutants: usize,
+    pub(super) code_bytes: usize,
+}
+
+/// A replacement before it is written down.
+struct Offer {
+    operator: Operator,
+    at: usize,
+    original: String,
+    replacement: String,
+    code: String,
+}
+
+impl Walker<'_> {
+    fn slice(&self, range: Range<usize>) -> &str {
+        self.text.get(range).unwrap_or_default()
+    }
+
+    fn region(&mut self, span: Range<usize>, offer: Offer) {
+        let own = self.slice(span.clone()).trim() == offer.code.trim();
+        if own || !self.index.touches(&span, self.changed) || !self.room(&offer) {
+            return;
+        }
+        let alternative = self.alternative(span.clone(), offer);
+        let list = self
+            .survey
+            .regions
+            .entry((span.start, Reverse(span.end)))
+            .or_default();
+        if list.iter().all(|known| known.code != alternative.code) {
+            list.push(alternative);
+        }
+    }
+
+    /// Counts an offer against the limits; beyond them the walk only goes on to its end.
+    fn room(&mut self, offer: &Offer) -> bool {
+        self.mutants += 1;
+        self.code_bytes += offer.code.len();
+        self.survey.overflow |= self.mutants > MAX_MUTANTS || self.code_bytes > MAX_CODE_BYTES;
+        !self.survey.overflow
+    }
+
+    fn alternative(&self, span: Range<usize>, offer: Offer) -> Alternative {
+        Alternative {
+            operator: offer.operator,
+            at: offer.at,
+            span,
+            original: offer.original,
+            replacement: offer.replacement,
+            code: one_line(offer.code),
+            function: self.path.join("::"),
+        }
+    }
+
+    fn silence(&mut self, span: Range<usize>, why: Silence) {
+        self.survey.silences.push((span, why));
+    }
+
+    /// A function: its whole-value mutants, then what is inside.
+    fn function(&mut self, attributes: &[Attribute], sig: &Signature, body: &Block) {
+        let range = sig.span().byte_range().start..body.span().byte_range().end;
+        let Some(first) = body.stmts.first().map(|s| s.span().byte_range().start) else {
+            return;
+        };
+        if self.gate(attributes, range.clone(), first) {
+            return;
+        }
+        if sig.constness.is_some() {
+            return self.silence(range, Silence::ConstContext);
+        }
+        if sig.unsafety.is_some() {
+            return self.silence(range, Silence::Unsafe);
+        }
+        self.path.push(sig.ident.to_string());
+        self.survey.functions.push(Function {
+            range: range.clone(),
+            body: body.span().byte_range(),
+        });
+        self.whole_values(sig, body, range, first);
+        visit::visit_block(self, body);
+        self.path.pop();
+    }
+
+    /// `first` is where the first statement starts: behind inner attributes, which must stay first.
+    fn whole_values(&mut self, sig: &Signature, body: &Block, range: Range<usize>, first: usize) {
+        if !self.index.touches(&range, self.changed) {
+            return;
+        }
+        let inside = body.brace_token.span.open().byte_range().end;
+        let close = body.brace_token.span.close().byte_range().start;
+        let own = squeezed(self.slice(inside..close));
+        for value in values::of_return(&sig.output) {
+            let offer = Offer {
+                operator: Operator::FunctionValue,
+                at: sig.ident.span().byte_range().start,
+                original: sig.ident.to_string(),
+                code: format!("return {value}"),
+                replacement: value,
+            };
+            if squeezed(&offer.replacement) == own || !self.room(&offer) {
+                continue;
+            }
+            let alternative = self.alternative(range.clone(), offer);
+            self.survey.entries.entry(first).or_default().push(alternative);
+        }
+    }
+
+    /// Closes the gate before a test-only item. True: nothing inside is to be mutated.
+    fn gate(&mut self, attributes: &[Attribute], range: Range<usize>, at: usize) -> bool {
+        if !attributes.iter().any(is_test_only) || self.opened.contains(&at) {
+            return false;
+        }
+        self.silence(range.clone(), Silence::TestOnly);
+        self.survey.gates.push(Gate { at, range });
+        true
+    }
+
+    /// A condition becomes a constant, unless it binds names with `let`.
+    fn condition(&mut self, condition: &Expr) {
+        if binds(condition) {
+            return;
+        }
+        let span = condition.span().byte_range();
+        for constant in ["true", "false"] {
+            let offer = Offer {
+                operator: Operator::Condition,
+                at: span.start,
+                original: shown(self.slice(span.clone())),
+                replacement: constant.to_owned(),
+                code: constant.to_owned(),
+            };
+            self.region(span.clone(), offer);
+        }
+    }
+
+    /// A branch chosen by a pattern. `pattern` is what it is named by.
+    fn branch(&mut self, pattern: Range<usize>, taken: &Expr) {
+        match taken {
+            Expr::Block(node) if node.attrs.is_empty() && node.label.is_none() => {
+                self.branch_block(pattern, &node.block);
+            }
+            Expr::Macro(node) if is_dead_end(&node.mac) => {}
+            Expr::Break(_) | Expr::Continue(_) | Expr::Unsafe(_) => {}
+            _ => {
+                let offer = self.end_of(pattern);
+                self.region(taken.span().byte_range(), offer);
+            }
+        }
+    }
+
+    fn branch_block(&mut self, pattern: Range<usize>, block: &Block) {
+        let span = block.span().byte_range();
+        let Some(first) = block.stmts.first() else {
+            return;
+        };
+        let dead_end = match first {
+            Stmt::Macro(only) => is_dead_end(&only.mac),
+            Stmt::Expr(Expr::Macro(only), _) => is_dead_end(&only.mac),
+            _ => false,
+        };
+        let offer = self.end_of(pattern);
+        if dead_end || !self.index.touches(&span, self.changed) || !self.room(&offer) {
+            return;
+        }
+        let at = first.span().byte_range().start;
+        let alternative = self.alternative(span, offer);
+        self.survey.entries.entry(at).or_default().push(alternative);
+    }
+
+    fn end_of(&self, pattern: Range<usize>) -> Offer {
+        Offer {
+            operator: Operator::Branch,
+            at: pattern.start,
+            original: shown(self.slice(pattern)),
+            replacement: "end".to_owned(),
+            code: format!("::{}::end()", self.guard),
+        }
+    }
+
+    fn operands(&mut self, node: &ExprBinary, own: &str) {
+        let span = node.span().byte_range();
+        let at = node.op.span().byte_range().start;
+        for (side, operand) in [("left", &node.left), ("right", &node.right)] {
+            let offer = Offer {
+                operator: Operator::Logical,
+                at,
+                original: own.to_owned(),
+                replacement: format!("{side} operand"),
+                code: self.slice(operand.span().byte_range()).to_owned(),
+            };
+            self.region(span.clone(), offer);
+        }
+    }
+
+    /// Integers as one unit with their sign and their cast: `-128i8` has no half `128i8`, and in
+    /// `4000000000 as u64` the literal takes its type from the cast.
+    fn integer_unit(&mut self, span: Range<usize>, unit: &IntegerUnit, tail: &str) {
+        for replacement in integers(unit.magnitude, unit.sign, &unit.suffix) {
+            let offer = Offer {
+                operator: Operator::IntegerLiteral,
+                at: span.start,
+                original: self.slice(unit.span.clone()).to_owned(),
+                code: format!("{replacement}{tail}"),
+                replacement,
+            };
+            self.region(span.clone(), offer);
+        }
+    }
+
+    fn unary_delete(&mut self, node: &ExprUnary) {
+        let sign = match node.op {
+            UnOp::Neg(_) => "-",
+            UnOp::Not(_) => "!",
+            _ => return,
+        };
+        let span = node.span().byte_range();
+        let offer = Offer {
+            operator: Operator::UnaryDelete,
+            at: span.start,
+            original: sign.to_owned(),
+            replacement: "nothing".to_owned(),
+            code: self.slice(node.expr.span().byte_range()).to_owned(),
+        };
+        self.region(span, offer);
+    }
+
+    /// Arguments of a macro that is known to take expressions.
+    fn arguments(&mut self, shape: &KnownMacro, tokens: &TokenStream, name: &str) -> Option<()> {
+        let arguments = parsed_arguments(tokens)?;
+        for (at, argument) in arguments.iter().enumerate() {
+            if Some(at) != shape.text && at < shape.expressions {
+                self.visit_expr(argument);
+            }
+        }
+        if let ("assert" | "debug_assert", [only]) = (name, arguments.as_slice()) {
+            // Without a message the macro prints its own argument, which must not show the mutants.
+            let within = only.span().byte_range();
+            let original = one_line(self.slice(within.clone()).to_owned());
+            self.survey.insertions.push(Insertion {
+                at: within.end,
+                text: format!(
+                    ", \"{{}}\", concat!(\"assertion failed: \", stringify!({original}))"
+                ),
+                within,
+            });
+        }
+        Some(())
+    }
+
+    fn item_in(&mut self, name: String, inside: impl FnOnce(&mut Self)) {
+        self.path.push(name);
+        inside(self);
+        self.path.pop();
+    }
+}
+
+impl<'ast> Visit<'ast> for Walker<'_> {
+    // Places where nothing can be switched at run time, or where no expression of the program is.
+    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+    fn visit_pat(&mut self, _: &'ast syn::Pat) {}
+    fn visit_type(&mut self, _: &'ast syn::Type) {}
+    fn visit_generics(&mut self, _: &'ast syn::Generics) {}
+    fn visit_generic_argument(&mut self, _: &'ast syn::GenericArgument) {}
+    fn visit_path(&mut self, _: &'ast syn::Path) {}
+
+    fn visit_item_enum(&mut self, node: &'ast syn::ItemEnum) {
+        for variant in &node.variants {
+            if let Some((_, value)) = &variant.discriminant {
+                self.silence(value.span().byte_range(), Silence::ConstContext);
+            }
+        }
+    }
+    fn visit_item_const(&mut self, node: &'ast syn::ItemConst) {
+        self.silence(node.span().byte_range(), Silence::ConstContext);
+    }
+    fn visit_item_static(&mut self, node: &'ast syn::ItemStatic) {
+        self.silence(node.span().byte_range(), Silence::ConstContext);
+    }
+    fn visit_impl_item_const(&mut self, node: &'ast syn::ImplItemConst) {
+        self.silence(node.span().byte_range(), Silence::ConstContext);
+    }
+    fn visit_trait_item_const(&mut self, node: &'ast syn::TraitItemConst) {
+        self.silence(node.span().byte_range(), Silence::ConstContext);
+    }
+    fn visit_expr_const(&mut self, node: &'ast syn::ExprConst) {
+        self.silence(node.span().byte_range(), Silence::ConstContext);
+    }
+    fn visit_expr_unsafe(&mut self, node: &'ast syn::ExprUnsafe) {
+        self.silence(node.span().byte_range(), Silence::Unsafe);
+    }
+    fn visit_expr_repeat(&mut self, node: &'ast syn::ExprRepeat) {
+        self.silence(node.len.span().byte_range(), Silence::ConstContext);
+        self.visit_expr(&node.expr);
+    }
+    fn visit_item_macro(&mut self, node: &'ast syn::ItemMacro) {
+        self.silence(node.span().byte_range(), Silence::Macro);
+    }
+
+    fn visit_item_mod(&mut self, node: &'ast syn::ItemMod) {
+        let Some((items, first)) = node.content.as_ref().and_then(|(_, items)| {
+            let first = items.first()?.span().byte_range().start;
+            Some((items, first))
+        }) else {
+            return;
+        };
+        if !self.gate(&node.attrs, node.span().byte_range(), first) {
+            self.item_in(node.ident.to_string(), |walker| {
+                items.iter().for_each(|item| walker.visit_item(item));
+            });
+        }
+    }
+    fn visit_item_impl(&mut self, node: &'ast syn::ItemImpl) {
+        let Some(first) = node.items.first().map(|i| i.span().byte_range().start) else {
+            return;
+        };
+        if !self.gate(&node.attrs, node.span().byte_range(), first) {
+            let name = squeezed(self.slice(node.self_ty.span().byte_range()));
+            self.item_in(name, |walker| visit::visit_item_impl(walker, node));
+        }
+    }
+    fn visit_item_trait(&mut self, node: &'ast syn::ItemTrait) {
+        self.item_in(node.ident.to_string(), |walker| {
+            visit::visit_item_trait(walker, node);
+        });
+    }
+    fn visit_item_fn(&mut self, node: &'ast syn::ItemFn) {
+        self.function(&node.attrs, &node.sig, &node.block);
+    }
+    fn visit_impl_item_fn(&mut self, node: &'ast syn::ImplItemFn) {
+        self.function(&node.attrs, &node.sig, &node.block);
+    }
+    fn visit_trait_item_fn(&mut self, node: &'ast syn::TraitItemFn) {
+        if let Some(body) = &node.default {
+            self.function(&node.attrs, &node.sig, body);
+        }
+    }
+
+    fn visit_expr_if(&mut self, node: &'ast syn::ExprIf) {
+        self.condition(&node.cond);
+        if binds(&node.cond) {
+            let condition = node.cond.span().byte_range();
+            self.branch_block(condition, &node.then_branch);
+            if let Some((word, Expr::Block(other))) = node.else_branch.as_ref().map(|(w, e)| (w, &**e)) {
+                self.branch_block(word.span().byte_range(), &other.block);
+            }
+        }
+        visit::visit_expr_if(self, node);
+    }
+    fn visit_expr_while(&mut self, node: &'ast syn::ExprWhile) {
+        self.condition(&node.cond);
+        if binds(&node.cond) {
+            self.branch_block(node.cond.span().byte_range(), &node.body);
+        }
+        visit::visit_expr_while(self, node);
+    }
+    fn visit_arm(&mut self, node: &'ast syn::Arm) {
+        match &node.guard {
+            Some((_, guard)) if !binds(guard) => self.condition(guard),
+            _ => self.branch(node.pat.span().byte_range(), &node.body),
+        }
+        visit::visit_arm(self, node);
+    }
+    fn visit_local_init(&mut self, node: &'ast syn::LocalInit) {
+        if let Some((word, taken)) = &node.diverge {
+            self.branch(word.span().byte_range(), taken);
+        }
+        visit::visit_local_init(self, node);
+    }
+
+    fn visit_expr_binary(&mut self, node: &'ast ExprBinary) {
+        visit::visit_expr_binary(self, node);
+        let Some((operator, own, others)) = binary(&node.op) else {
+            return;
+        };
+        if binds(&node.left) || binds(&node.right) {
+            return;
+        }
+        let span = node.span().byte_range();
+        let left = self.slice(node.left.span().byte_range()).to_owned();
+        let right = self.slice(node.right.span().byte_range()).to_owned();
+        for other in others {
+            let offer = Offer {
+                operator,
+                at: node.op.span().byte_range().start,
+                original: own.to_owned(),
+                replacement: (*other).to_owned(),
+                code: format!("({left}) {other} ({right})"),
+            };
+            self.region(span.clone(), offer);
+        }
+        if matches!(node.op, BinOp::And(_) | BinOp::Or(_)) {
+            self.operands(node, own);
+        }
+    }
+    fn visit_expr_unary(&mut self, node: &'ast ExprUnary) {
+        self.unary_delete(node);
+        match signed_integer(node) {
+            Some(unit) => self.integer_unit(node.span().byte_range(), &unit, ""),
+            None => visit::visit_expr_unary(self, node),
+        }
+    }
+    fn visit_expr_cast(&mut self, node: &'ast syn::ExprCast) {
+        let unit = match &*node.expr {
+            Expr::Unary(unary) => signed_integer(unary),
+            Expr::Lit(lit) => plain_integer(&lit.lit),
+            _ => None,
+        };
+        let Some(unit) = unit else {
+            return visit::visit_expr_cast(self, node);
+        };
+        let span = node.span().byte_range();
+        let tail = self.slice(unit.span.end..span.end).to_owned();
+        self.integer_unit(span, &unit, &tail);
+    }
+    fn visit_expr_lit(&mut self, node: &'ast syn::ExprLit) {
+        let Some((operator, others)) = literal(&node.lit) else {
+            return;
+        };
+        let span = node.lit.span().byte_range();
+        for replacement in others {
+            let offer = Offer {
+                operator,
+                at: span.start,
+                original: shown(self.slice(span.clone())),
+                code: replacement.clone(),
+                replacement,
+            };
+            self.region(span.clone(), offer);
+        }
+    }
+    fn visit_expr_method_call(&mut self, node: &'ast syn::ExprMethodCall) {
+        // The text of `expect` shows only when the program has already failed, like the format
+        // string of a panic.
+        if node.method == "expect" && matches!(node.args.first(), Some(Expr::Lit(_))) {
+            return self.visit_expr(&node.receiver);
+        }
+        visit::visit_expr_method_call(self, node);
+    }
+    fn visit_macro(&mut self, node: &'ast Macro) {
+        let name = standard_name(&node.path);
+        let known = name.as_deref().and_then(known_macro);
+        let walked = known.and_then(|shape| {
+            self.arguments(&shape, &node.tokens, name.as_deref().unwrap_or_default())
+        });
+        if walked.is_none() {
+            self.silence(node.span().byte_range(), Silence::Macro);
+        }
+    }
+}
+
+/// An integer literal with its sign.
+struct IntegerUnit {
+    magnitude: u128,
+    sign: Sign,
+    suffix: String,
+    span: Range<usize>,
+}
+
+fn signed_integer(node: &ExprUnary) -> Option<IntegerUnit> {
+    let (UnOp::Neg(_), Expr::Lit(lit)) = (&node.op, &*node.expr) else {
+        return None;
+    };
+    Some(IntegerUnit {
+        sign: Sign::Minus,
+        span: node.span().byte_range(),
+        ..plain_integer(&lit.lit)?
+    })
+}
+
+fn plain_integer(lit: &Lit) -> Option<IntegerUnit> {
+    let Lit::Int(int) = lit else { return None };
+    Some(IntegerUnit {
+        magnitude: int.base10_parse().ok()?,
+        sign: Sign::Plus,
+        suffix: int.suffix().to_owned(),
+        span: int.span().byte_range(),
+    })
+}
+
+/// Whether a condition binds names: such a chain cannot be wrapped or duplicated.
+fn binds(condition: &Expr) -> bool {
+    match condition {
+        Expr::Let(_) => true,
+        Expr::Binary(node) if matches!(node.op, BinOp::And(_)) => {
+            binds(&node.left) || binds(&node.right)
+        }
+        _ => false,
+    }
+}
+
+/// `#[test]`, `#[bench]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`. A guess from the text: the
+/// tripwire behind the gate proves it.
+pub(super) fn is_test_only(attribute: &Attribute) -> bool {
+    match &attribute.meta {
+        Meta::Path(path) => path.is_ident("test") || path.is_ident("bench"),
+        Meta::List(list) if list.path.is_ident("cfg") => names_test(&list.tokens),
+        _ => false,
+    }
+}
+
+fn names_test(predicate: &TokenStream) -> bool {
+    match syn::parse2::<Meta>(predicate.clone()) {
+        Ok(Meta::Path(path)) => path.is_ident("test"),
+        Ok(Meta::List(list)) if list.path.is_ident("all") => {
+            use syn::parse::Parser;
+            Punctuated::<Meta, Token![,]>::parse_terminated
+                .parse2(list.tokens)
+                .is_ok_and(|all| all.iter().any(|one| one.path().is_ident("test")))
+        }
+        _ => false,
+    }
+}
+
+/// What the arguments of a known macro are.
+struct KnownMacro {
+    /// Which one is a format string.
+    text: Option<usize>,
+    /// How many are expressions, from the first on.
+    expressions: usize,
+}
+
+fn known_macro(name: &str) -> Option<KnownMacro> {
+    let text = match name {
+        "print" | "println" | "eprint" | "eprintln" | "format" | "panic" | "unreachable"
+        | "format_args" => Some(0),
+        "write" | "writeln" | "assert" | "debug_assert" => Some(1),
+        "assert_eq" | "assert_ne" | "debug_assert_eq" | "debug_assert_ne" => Some(2),
+        "vec" | "matches" => None,
+        _ => return None,
+    };
+    let expressions = if name == "matches" { 1 } else { usize::MAX };
+    Some(KnownMacro { text, expressions })
+}
+
+/// The name of a macro that is written as one of the standard library's.
+fn standard_name(path: &syn::Path) -> Option<String> {
+    let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    match segments.as_slice() {
+        [name] => Some(name.clone()),
+        [root, name] if ["std", "core", "alloc"].contains(&root.as_str()) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// A macro that ends the program by itself: reaching it is noticed without a mutant.
+fn is_dead_end(mac: &Macro) -> bool {
+    let name = standard_name(&mac.path);
+    ["panic", "unreachable", "todo", "unimplemented"].contains(&name.as_deref().unwrap_or_default())
+}
+
+/// The expressions before anything that is none: all of a call's, both of `[x; n]`, the first of
+/// `matches!`.
+fn parsed_arguments(tokens: &TokenStream) -> Option<Vec<Expr>> {
+    use syn::parse::{ParseStream, Parser};
+    let list = |input: ParseStream<'_>| {
+        let mut out = Vec::new();
+        while !input.is_empty() {
+            let Ok(argument) = input.parse::<Expr>() else {
+                break;
+            };
+            out.push(argument);
+            let separated = input.parse::<Option<Token![,]>>()?.is_some()
+                || input.parse::<Option<Token![;]>>()?.is_some();
+            if !separated {
+                break;
+            }
+        }
+        input.parse::<TokenStream>()?;
+        Ok(out)
+    };
+    list.parse2(tokens.clone()).ok().filter(|out| !out.is_empty() || tokens.is_empty())
+}
+
+/// The same tokens on one line, so that the lines below stay where they are.
+pub(super) fn one_line(code: String) -> String {
+    if !code.contains('\n') {
+        return code;
+    }
+    match code.parse::<TokenStream>() {
+        Ok(tokens) => tokens.to_string(),
+        Err(_) => code,
+    }
+}
+
+/// Longest original text in a mutant's id, in characters.
+const SHOWN: usize = 40;
+
+fn shown(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
+        None => line,
+    }
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
