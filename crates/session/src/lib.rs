@@ -1,20 +1,27 @@
 //! Sealed sessions: opened fresh, attested before use, closed to the last process.
 //!
-//! One trait, several backends. What a session reports is data; only [`SessionCode`]-free answers
-//! speak about the candidate, and an infrastructure fault never becomes a verdict.
+//! One trait, two backends: [`local`] (bubblewrap, cgroups, our runner) and [`fake`] (a recorded
+//! session played back). [`build`] and [`observe`] are compositions over either. What a session
+//! reports is data; an infrastructure fault is a [`SessionError`] and never becomes a verdict about
+//! the candidate.
+
+pub mod build;
+pub mod cgroup;
+mod code;
+pub mod crates;
+mod diagnostics;
+pub mod fake;
+pub mod local;
+pub mod observe;
+pub mod record;
+pub mod toolchain;
+pub mod upload;
+
+pub use code::SessionCode;
 
 use flightproof_core::Refused;
 use flightproof_evidence::{Attestation, Closed};
 use flightproof_frame::protocol::{Reply, Request};
-
-flightproof_core::refusal_codes! {
-    /// Refusals of the session room.
-    pub enum SessionCode in "session" {
-        /// The channel to the runner broke.
-        SessionLost = "SESSION_LOST", Environment,
-            "the session ended before it answered", "an answer that never came says nothing about the candidate", "run the flight again; if it repeats, look at the kernel log for an out-of-memory kill";
-    }
-}
 
 /// A refusal of this crate.
 pub type SessionError = Refused<SessionCode>;
@@ -32,6 +39,9 @@ pub trait Session {
     fn call(&mut self, request: &Request, payload: &[u8]) -> Result<Reply, SessionError>;
 
     /// Kernel events since the last call, read by the host: what limits the last run hit.
+    ///
+    /// # Errors
+    /// A counter of the kernel cannot be read.
     fn events(&mut self) -> Result<LimitEvents, SessionError>;
 
     /// Ends the session and proves that nothing of it is left. Idempotent.
@@ -49,4 +59,15 @@ pub struct LimitEvents {
     pub pids: u64,
     /// Times the kernel killed for memory.
     pub memory: u64,
+}
+
+impl LimitEvents {
+    /// What was added since an `earlier` count. A counter never runs backwards.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            pids: self.pids.saturating_sub(earlier.pids),
+            memory: self.memory.saturating_sub(earlier.memory),
+        }
+    }
 }

@@ -1,0 +1,419 @@
+//! A candidate, built inside a session: offline, locked, from exactly the uploaded bytes.
+//!
+//! All builds of one session share their flags and the mutation guard, so that dependencies are
+//! compiled once.
+
+use crate::crates::Shipment;
+use crate::diagnostics::{Artifact, Messages};
+use crate::observe::limit;
+use crate::upload::{self, execute, promote};
+use crate::{Session, SessionCode, SessionError};
+use flightproof_archive::paws;
+use flightproof_core::{Digest, RelPath, escape};
+use flightproof_evidence::{
+    BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Guard, Package,
+};
+use flightproof_frame::protocol::{
+    CrateFile, Exec, ExecLimits, Outcome, Place, Role, Status, layout,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most bytes of cargo's messages: some thousand short diagnostics. With [`MAX_STDERR`], and in
+/// base64, it stays below the 4 MiB of one reply.
+const MAX_STDOUT: u64 = 2560 << 10;
+/// Most bytes of standard error of a build.
+const MAX_STDERR: u64 = 256 << 10;
+/// Last bytes of standard error that are handed on.
+const MAX_TAIL: usize = 4096;
+/// The cargo profile everything is built in.
+const PROFILE: &str = "dev";
+/// Separator of `CARGO_ENCODED_RUSTFLAGS`: unlike a space it cannot be part of a path.
+const FLAG_SEPARATOR: &str = "\x1f";
+/// The system's linker. The toolchain's own one is started by a wrapper that looks for it in
+/// /proc, which a session does not have.
+const LINKER: &str = "link-arg=-fuse-ld=bfd";
+/// Where the compiled guard lies.
+const GUARD_DIR: &str = "/work/target/guard";
+
+/// A session with a candidate's tree and dependencies in it, ready to build.
+#[derive(Debug)]
+pub struct Workshop {
+    source: Digest,
+    tree: BTreeMap<RelPath, (bool, Vec<u8>)>,
+    packages: Vec<Package>,
+    wall_ms: u64,
+    overlaid: BTreeSet<RelPath>,
+    guard: Option<Guard>,
+}
+
+impl Workshop {
+    /// Uploads the tree (a PAWS1 archive), a lock file for a tree without one, and its dependencies.
+    /// A build may take `wall_ms` milliseconds.
+    ///
+    /// # Errors
+    /// `UPLOAD_MISMATCH` if the archive is not acceptable or arrives as something else, and what
+    /// the session refuses.
+    pub fn furnish(
+        session: &mut dyn Session,
+        archive: &[u8],
+        shipment: &Shipment,
+        lock: Option<&[u8]>,
+        wall_ms: u64,
+    ) -> Result<Self, SessionError> {
+        let unpacked = paws::read(archive).map_err(upload::unpackable)?;
+        let source = unpacked.snapshot.snapshot_id();
+        upload::archive(session, Place::Source, archive, source)?;
+        if let Some(lock) = lock {
+            let path =
+                RelPath::new("Cargo.lock").map_err(|e| SessionCode::UploadMismatch.refuse(e))?;
+            upload::files(session, Place::Overlay, [(path, false, lock)])?;
+        }
+        upload::crates(session, shipment)?;
+        let tree = unpacked
+            .files()
+            .map(|(entry, bytes)| (entry.path.clone(), (entry.executable, bytes.to_vec())))
+            .collect();
+        let mut packages: Vec<Package> = shipment.manifest.files.iter().map(package).collect();
+        packages.sort();
+        Ok(Self {
+            source,
+            tree,
+            packages,
+            wall_ms,
+            overlaid: BTreeSet::new(),
+            guard: None,
+        })
+    }
+
+    /// Builds one program and makes it executable for cases.
+    ///
+    /// # Errors
+    /// `BUILD_PRODUCT` if the build ends well without the program, and what the session refuses.
+    /// A build that fails or hits a limit is an answer, not an error.
+    pub fn build(
+        &mut self,
+        session: &mut dyn Session,
+        order: &BuildOrder,
+    ) -> Result<BuildAnswer, SessionError> {
+        check_guard(&order.guard)?;
+        self.lay_over(session, order)?;
+        if let Some(failed) = self.compile_guard(session, &order.guard)? {
+            return Ok(failed);
+        }
+        let outcome = execute(session, self.cargo(order))?;
+        let messages = match self.answered(session, &outcome, Messages::parse(&outcome.stdout))? {
+            Ok(messages) => messages,
+            Err(answer) => return Ok(answer),
+        };
+        let from = match &order.target {
+            BuildTarget::Bin { name } => binary(&messages, name)?,
+            BuildTarget::Driver { package, source } => {
+                let library = library(&messages, package.as_deref())?;
+                match self.drive(session, order, &library, source)? {
+                    Ok(program) => program,
+                    Err(answer) => return Ok(answer),
+                }
+            }
+        };
+        let sha256 = promote(session, &from, &order.program)?;
+        Ok(BuildAnswer::Built(Built {
+            program: order.program.clone(),
+            sha256,
+            record: self.record(&messages),
+        }))
+    }
+
+    fn record(&self, messages: &Messages) -> BuildRecord {
+        BuildRecord {
+            source: self.source,
+            packages: self.packages.clone(),
+            profile: PROFILE.to_owned(),
+            build_scripts: messages.build_scripts,
+            proc_macros: messages.proc_macros(),
+        }
+    }
+
+    /// Makes the tree be the candidate's with this order's files over it: what an earlier order
+    /// laid over is put back.
+    fn lay_over(
+        &mut self,
+        session: &mut dyn Session,
+        order: &BuildOrder,
+    ) -> Result<(), SessionError> {
+        let mut files = BTreeMap::new();
+        for path in &self.overlaid {
+            if let Some((executable, bytes)) = self.tree.get(path) {
+                files.insert(path.clone(), (*executable, bytes.as_slice()));
+            }
+        }
+        for (path, bytes) in &order.overlay {
+            let Some((executable, _)) = self.tree.get(path) else {
+                return Err(SessionCode::UploadMismatch.refuse(format_args!(
+                    "{path} is laid over a file that the tree does not have"
+                )));
+            };
+            files.insert(path.clone(), (*executable, &bytes[..]));
+        }
+        if !files.is_empty() {
+            let files = files.into_iter().map(|(path, (x, bytes))| (path, x, bytes));
+            upload::files(session, Place::Overlay, files)?;
+        }
+        self.overlaid = order.overlay.keys().cloned().collect();
+        Ok(())
+    }
+
+    fn compile_guard(
+        &mut self,
+        session: &mut dyn Session,
+        guard: &Guard,
+    ) -> Result<Option<BuildAnswer>, SessionError> {
+        if self.guard.as_ref() == Some(guard) {
+            return Ok(None);
+        }
+        let file = extra(
+            session,
+            &format!("{}.rs", guard.name),
+            guard.source.as_bytes(),
+        )?;
+        let args = [
+            "--crate-type=rlib",
+            "--edition=2021",
+            "--error-format=json",
+            "--cap-lints=allow",
+            "--out-dir",
+            GUARD_DIR,
+            "--crate-name",
+            &guard.name,
+            &file,
+        ];
+        let outcome = execute(session, self.program("rustc", &args, environment()))?;
+        let messages = Messages::parse_rustc(&outcome.stderr);
+        match self.answered(session, &outcome, messages)? {
+            Ok(_) => self.guard = Some(guard.clone()),
+            Err(answer) => return Ok(Some(answer)),
+        }
+        Ok(None)
+    }
+
+    fn cargo(&self, order: &BuildOrder) -> Exec {
+        let manifest = format!("{}/Cargo.toml", layout::SOURCE);
+        let vendor = format!("source.flightproof.directory=\"{}\"", layout::VENDOR);
+        let mut args = vec![
+            "build",
+            "--offline",
+            "--locked",
+            "--message-format=json-diagnostic-short",
+            "--manifest-path",
+            &manifest,
+            "--config",
+            "source.crates-io.replace-with=\"flightproof\"",
+            "--config",
+            &vendor,
+            "--config",
+            "profile.dev.debug=false",
+            "--config",
+            "profile.dev.incremental=false",
+        ];
+        match &order.target {
+            BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
+            BuildTarget::Driver { package, .. } => {
+                // The driver is linked with it and unwinds.
+                args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
+                if let Some(package) = package {
+                    args.extend(["--package", package.as_str()]);
+                }
+            }
+        }
+        let mut env = environment();
+        env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(&order.guard));
+        self.program("cargo", &args, env)
+    }
+
+    /// Compiles the witness's driver with the library. The path of the program, or why not.
+    fn drive(
+        &self,
+        session: &mut dyn Session,
+        order: &BuildOrder,
+        library: &Library,
+        source: &[u8],
+    ) -> Result<Result<String, BuildAnswer>, SessionError> {
+        let file = extra(session, "driver.rs", source)?;
+        let program = format!("{}/driver-{}", layout::TARGET, order.program);
+        let library_path = format!("{}={}", library.name, library.rlib);
+        let dependencies = format!("dependency={}/debug/deps", layout::TARGET);
+        let guard = guard_path(&order.guard);
+        let args = [
+            "--crate-name=driver",
+            "--edition=2024",
+            "-C",
+            LINKER,
+            "--error-format=json",
+            "--cap-lints=allow",
+            "--extern",
+            &library_path,
+            "--extern",
+            &guard,
+            "-L",
+            &dependencies,
+            "-o",
+            &program,
+            &file,
+        ];
+        let outcome = execute(session, self.program("rustc", &args, environment()))?;
+        let messages = Messages::parse_rustc(&outcome.stderr);
+        Ok(self.answered(session, &outcome, messages)?.map(|_| program))
+    }
+
+    fn program(&self, tool: &str, args: &[&str], env: BTreeMap<String, String>) -> Exec {
+        Exec {
+            role: Role::Build,
+            program: format!("{}/bin/{tool}", layout::TOOLCHAIN),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+            env,
+            stdin: Vec::new().into(),
+            files: BTreeMap::new(),
+            limits: ExecLimits {
+                wall_ms: self.wall_ms,
+                stdout_bytes: MAX_STDOUT,
+                stderr_bytes: MAX_STDERR,
+            },
+            selector: None,
+        }
+    }
+
+    /// The messages of a compiler that succeeded, or what to answer instead.
+    fn answered(
+        &self,
+        session: &mut dyn Session,
+        outcome: &Outcome,
+        messages: Messages,
+    ) -> Result<Result<Messages, BuildAnswer>, SessionError> {
+        let events = session.events()?;
+        if let Some(limit) = limit(outcome, events) {
+            let limit = limit.to_owned();
+            return Ok(Err(BuildAnswer::Limit { limit }));
+        }
+        match &outcome.status {
+            Status::Exited { code: 0 } => Ok(Ok(messages)),
+            Status::LaunchFailed { reason } => {
+                Err(SessionCode::LaunchFailed.refuse(escape(reason, 300)))
+            }
+            _ => {
+                let start = outcome.stderr.len().saturating_sub(MAX_TAIL);
+                let tail = outcome.stderr.get(start..).unwrap_or_default();
+                Ok(Err(BuildAnswer::Failed {
+                    diagnostics: messages.diagnostics,
+                    tail: tail.into(),
+                }))
+            }
+        }
+    }
+}
+
+/// The environment of every build tool: the same in every session, nothing of the host.
+pub(crate) fn environment() -> BTreeMap<String, String> {
+    let compiler = format!("{}/bin/rustc", layout::TOOLCHAIN);
+    let path = format!("{}/bin:/usr/bin:/bin", layout::TOOLCHAIN);
+    let libraries = format!("{}/lib", layout::TOOLCHAIN);
+    [
+        ("PATH", path.as_str()),
+        // The loader would find the compiler's libraries by its place, which it asks /proc for.
+        ("LD_LIBRARY_PATH", &libraries),
+        ("HOME", layout::CARGO_HOME),
+        ("CARGO_HOME", layout::CARGO_HOME),
+        ("CARGO_TARGET_DIR", layout::TARGET),
+        ("TMPDIR", layout::TMP),
+        ("RUSTC", &compiler),
+        ("LC_ALL", "C"),
+        ("TZ", "UTC"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// Flags of every crate of every build: lints are the author's business, not ours.
+fn flags(guard: &Guard) -> String {
+    let guard = guard_path(guard);
+    ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard].join(FLAG_SEPARATOR)
+}
+
+fn guard_path(guard: &Guard) -> String {
+    format!("{0}={GUARD_DIR}/lib{0}.rlib", guard.name)
+}
+
+/// The guard's name becomes part of paths and flags.
+fn check_guard(guard: &Guard) -> Result<(), SessionError> {
+    let plain = guard
+        .name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let starts = guard
+        .name
+        .bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase());
+    if plain && starts && guard.name.len() <= 64 {
+        return Ok(());
+    }
+    Err(SessionCode::SpecInvalid.refuse(format_args!(
+        "{} is no crate name of a guard",
+        escape(&guard.name, 64)
+    )))
+}
+
+fn extra(session: &mut dyn Session, name: &str, bytes: &[u8]) -> Result<String, SessionError> {
+    let path = RelPath::new(name).map_err(|e| SessionCode::SpecInvalid.refuse(e))?;
+    upload::files(session, Place::Extra, [(path, false, bytes)])?;
+    Ok(format!("{}/{name}", layout::EXTRA))
+}
+
+fn package(file: &CrateFile) -> Package {
+    Package {
+        name: file.name.clone(),
+        version: file.version.clone(),
+        sha256: file.sha256,
+    }
+}
+
+/// A compiled library.
+struct Library {
+    name: String,
+    rlib: String,
+}
+
+fn binary(messages: &Messages, name: &str) -> Result<String, SessionError> {
+    of_the_tree(messages)
+        .filter(|a| a.target.is("bin") && a.target.name == name)
+        .find_map(|a| a.executable.clone())
+        .ok_or_else(|| {
+            SessionCode::BuildProduct
+                .refuse(format_args!("there is no binary {}", escape(name, 80)))
+        })
+}
+
+/// The one library of the tree that was asked for. With several, the last one is it: cargo builds
+/// what a package depends on before the package.
+fn library(messages: &Messages, package: Option<&str>) -> Result<Library, SessionError> {
+    of_the_tree(messages)
+        .filter(|a| ["lib", "rlib"].iter().any(|kind| a.target.is(kind)))
+        .filter_map(|a| {
+            let rlib = a.filenames.iter().find(|f| f.ends_with(".rlib"))?.clone();
+            let name = a.target.name.replace('-', "_");
+            Some(Library { name, rlib })
+        })
+        .last()
+        .ok_or_else(|| {
+            SessionCode::BuildProduct.refuse(format_args!(
+                "{} has no library that a program can be linked with",
+                package.map_or("the package".to_owned(), |p| escape(p, 80))
+            ))
+        })
+}
+
+fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {
+    let tree = format!("{}/", layout::SOURCE);
+    messages
+        .artifacts
+        .iter()
+        .filter(move |a| a.manifest_path.starts_with(&tree))
+}

@@ -1,0 +1,459 @@
+//! The way to an open session: checked, registered, started, read back, tried.
+
+use super::bwrap::Sandbox;
+use super::identity::Identity;
+use super::keeper::Keeper;
+use super::spec::{LocalSpec, StageSpec};
+use super::{Inside, LocalSession, RunnerProgram, STAGE, attest, lost, stage};
+use crate::build::environment;
+use crate::cgroup::{self, Group, Placement};
+use crate::record::Record;
+use crate::upload::{execute, unfit};
+use crate::{LimitEvents, Session, SessionCode, SessionError, toolchain};
+use flightproof_core::{escape, parse_strict};
+use flightproof_evidence::{Attestation, Probe, Toolchain};
+use flightproof_frame::channel::{HostChannel, MAX_BODY_BYTES};
+use flightproof_frame::protocol::{
+    Exec, ExecLimits, Hello, PROTOCOL, ProbeReading, Reply, Request, Role, Status, layout,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a sandbox may take to start and greet.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Most bytes of bubblewrap's description of the sandbox.
+const MAX_INFO: usize = 4096;
+/// Longest wait between two looks at a sandbox that is starting, milliseconds.
+const START_PAUSE_MS: i64 = 20;
+/// Wall clock for the compiler to say its version, milliseconds.
+const VERSION_WALL_MS: u64 = 30_000;
+/// Most bytes of that.
+const VERSION_BYTES: u64 = 16 << 10;
+/// Switches of the kernel that keep ordinary users from making user namespaces, with the value
+/// that does.
+const NAMESPACE_SWITCHES: [(&str, &str); 2] = [
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+    ),
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+];
+
+/// Opens a fresh session.
+///
+/// # Errors
+/// What the machine lacks (`BWRAP_MISSING`, `NO_DELEGATION`, `NO_CONTROLLERS`, `NO_UID_RANGE`,
+/// `USER_NAMESPACE_RESTRICTED`, `TOOLCHAIN_INVALID`), `START_FAILED`, and `SHORTFALL` if the
+/// session is weaker than asked in any respect. Nothing is left then.
+pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, SessionError> {
+    spec.check()?;
+    let version = sandbox_version(&spec.bwrap)?;
+    let placement = Placement::parse(&text("/proc/self/cgroup")?, &text("/proc/self/mountinfo")?)?;
+    let privileged = rustix::process::geteuid().is_root();
+    let group = Group::plan(&placement, &spec.id(), privileged)?;
+    let identity = Identity::choose(&spec.entropy)?;
+    let sysroot = fs::canonicalize(&spec.toolchain).map_err(|e| {
+        SessionCode::ToolchainInvalid.refuse(format_args!("{}: {e}", spec.toolchain.display()))
+    })?;
+    let digest = toolchain::digest(&sysroot, &spec.cache_dir)?;
+    let linker = toolchain::linker_digest()?;
+    let sandbox = Sandbox::of_host(&sysroot, spec.scratch_bytes);
+
+    let mut inside = register(spec, group)?;
+    let mut readings = inside.group.create(&spec.limits())?;
+    let pid = start(spec, runner, &identity, &sandbox, &mut inside)?;
+    let block = inside.record.directory.join(stage::BLOCK);
+    let mounts = sandbox.mounts();
+    readings.extend(attest::readings(
+        pid,
+        &identity,
+        &mounts,
+        &inside.group,
+        &block,
+    )?);
+    let mut session = LocalSession {
+        attestation: Attestation {
+            backend: "local".to_owned(),
+            session: spec.id(),
+            toolchain: Toolchain {
+                digest,
+                version: String::new(),
+                linker,
+            },
+            runner: runner.identity.clone(),
+            kernel: text("/proc/sys/kernel/osrelease")?,
+            sandbox: version,
+            readings,
+            probes: Vec::new(),
+        },
+        inside,
+    };
+    session.attestation.probes = probe(&mut session)?;
+    session.attestation.toolchain.version = compiler_version(&mut session)?;
+    // Nothing the self-test ran into counts against the candidate.
+    session.events()?;
+    Ok(session)
+}
+
+fn sandbox_version(bwrap: &Path) -> Result<String, SessionError> {
+    let missing =
+        |e: String| SessionCode::BwrapMissing.refuse(format_args!("{}: {e}", bwrap.display()));
+    let output = Command::new(bwrap).arg("--version").env_clear().output();
+    let output = output.map_err(|e| missing(e.to_string()))?;
+    let line = String::from_utf8_lossy(&output.stdout);
+    let line = line.lines().next().unwrap_or_default();
+    if output.status.success() && line.starts_with("bubblewrap ") {
+        return Ok(escape(line, 60));
+    }
+    Err(missing("this is not bubblewrap".to_owned()))
+}
+
+/// Writes down whose the session is before anything of it exists.
+fn register(spec: &LocalSpec, group: Group) -> Result<Inside, SessionError> {
+    let directory = spec.work_dir.join(cgroup::session_name(&spec.id()));
+    let record = Record::new(&spec.id(), group.dirs(), &directory)?;
+    record.store(&spec.state_dir)?;
+    Ok(Inside {
+        record,
+        state_dir: spec.state_dir.clone(),
+        group,
+        keeper: None,
+        channel: None,
+        deadline: Instant::now() + Duration::from_millis(spec.lifetime_ms),
+        seen: LimitEvents::default(),
+        closed: None,
+    })
+}
+
+/// Starts the sandbox up to the runner's greeting. The host's id of its first process.
+fn start(
+    spec: &LocalSpec,
+    runner: &RunnerProgram,
+    identity: &Identity,
+    sandbox: &Sandbox,
+    inside: &mut Inside,
+) -> Result<u32, SessionError> {
+    let directory = inside.record.directory.clone();
+    furnish(&directory, runner)?;
+    let stage_spec = StageSpec {
+        owner_pid: i32::try_from(std::process::id()).unwrap_or_default(),
+        cgroup_procs: joined(inside.group.dirs(), "cgroup.procs"),
+        directory: directory.clone(),
+        drop_to: identity.drop_to(),
+        bwrap: spec.bwrap.clone(),
+        sandbox: sandbox.clone(),
+    };
+    let spec_file = directory.join("stage.json");
+    let json = serde_json::to_vec(&stage_spec).map_err(|e| SessionCode::HostIo.refuse(e))?;
+    fs::write(&spec_file, json).map_err(|e| io(&spec_file, &e))?;
+    // Both ends are held here before the stage opens its own, so that no open waits.
+    let info = open_pipe(&directory.join(stage::INFO), OFlags::RDONLY)?;
+    let block = open_pipe(&directory.join(stage::BLOCK), OFlags::RDWR)?;
+
+    let mut command = Command::new(&spec.program);
+    command
+        .arg(STAGE)
+        .arg(&spec_file)
+        .env_clear()
+        .current_dir("/");
+    let (keeper, stdin, stdout) = Keeper::start(command)?;
+    let keeper = inside.keeper.insert(keeper);
+    let deadline = inside.deadline.min(Instant::now() + START_DEADLINE);
+    let started = (|| {
+        let pid = read_info(&info, keeper, deadline)?;
+        identity.map(pid)?;
+        rustix::io::write(&block, b"x").map_err(|e| SessionCode::StartFailed.refuse(e))?;
+        let mut channel = HostChannel::new(OwnedFd::from(stdout), OwnedFd::from(stdin))
+            .map_err(|e| lost(&e, false))?;
+        let hello = channel
+            .hello(deadline)
+            .map_err(|e| start_failed(&e.to_string()))?;
+        check_hello(&hello)?;
+        Ok((pid, channel))
+    })();
+    let (pid, channel) = started.map_err(|e: SessionError| explain(e, keeper))?;
+    inside.channel = Some(channel);
+    Ok(pid)
+}
+
+/// The session's private directory: the runner program, two pipes, a mount point.
+fn furnish(directory: &Path, runner: &RunnerProgram) -> Result<(), SessionError> {
+    let program = directory.join(stage::RUNNER_FILE);
+    let make = || -> std::io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(directory)?;
+        fs::create_dir(directory.join(stage::ROOT))?;
+        fs::create_dir(directory.join("runner"))?;
+        fs::write(&program, &runner.bytes)?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        let mode = Mode::RUSR | Mode::WUSR;
+        for pipe in [stage::INFO, stage::BLOCK] {
+            let path = directory.join(pipe);
+            rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0)?;
+        }
+        Ok(())
+    };
+    make().map_err(|e| io(directory, &e))
+}
+
+fn open_pipe(path: &Path, access: OFlags) -> Result<OwnedFd, SessionError> {
+    rustix::fs::open(
+        path,
+        access | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|e| io(path, &e.into()))
+}
+
+/// Bubblewrap's description of the sandbox it made: the id of its first process is in it.
+fn read_info(info: &OwnedFd, keeper: &Keeper, deadline: Instant) -> Result<u32, SessionError> {
+    let mut json = Vec::new();
+    let mut piece = [0; 1024];
+    loop {
+        let pause = Timespec {
+            tv_sec: 0,
+            tv_nsec: START_PAUSE_MS * 1_000_000,
+        };
+        let _ = poll(&mut [PollFd::new(info, PollFlags::IN)], Some(&pause));
+        if let Ok(n) = rustix::io::read(info, &mut piece) {
+            json.extend(piece.get(..n).unwrap_or_default());
+        }
+        if let Some(pid) = child_pid(&json) {
+            return Ok(pid);
+        }
+        if keeper.is_over() || json.len() > MAX_INFO {
+            return Err(start_failed("it ended before it described the sandbox"));
+        }
+        if Instant::now() > deadline {
+            return Err(start_failed("it did not describe the sandbox in time"));
+        }
+    }
+}
+
+fn child_pid(json: &[u8]) -> Option<u32> {
+    let value: serde_json::Value = serde_json::from_slice(json).ok()?;
+    let pid = value.get("child-pid")?.as_u64()?;
+    u32::try_from(pid).ok().filter(|pid| *pid > 1)
+}
+
+fn check_hello(body: &[u8]) -> Result<(), SessionError> {
+    let hello: Hello = parse_strict(body, MAX_BODY_BYTES)
+        .map_err(|e| SessionCode::ProtocolBroken.refuse(format_args!("greeting: {e}")))?;
+    if hello.protocol != PROTOCOL || hello.pid != 1 {
+        return Err(SessionCode::ProtocolBroken.refuse(format_args!(
+            "greeting: got {} as process {}, expected {PROTOCOL} as process 1",
+            escape(&hello.protocol, 60),
+            hello.pid
+        )));
+    }
+    if hello.landlock_abi == 0 {
+        return Err(SessionCode::Shortfall.refuse("landlock: the kernel has none"));
+    }
+    Ok(())
+}
+
+/// Adds what the sandbox program said, and recognises the systems that forbid its namespaces.
+fn explain(error: SessionError, keeper: &Keeper) -> SessionError {
+    if error.code != SessionCode::StartFailed {
+        return error;
+    }
+    let root = rustix::process::geteuid().is_root();
+    let switch = NAMESPACE_SWITCHES
+        .iter()
+        .find(|(file, value)| fs::read_to_string(file).is_ok_and(|t| t.trim() == *value))
+        .filter(|_| !root);
+    let said = keeper.stderr();
+    let said = escape(said.trim_ascii(), 400);
+    explained(&error.detail, switch.map(|(file, _)| *file), &said)
+}
+
+fn explained(detail: &str, switch: Option<&str>, said: &str) -> SessionError {
+    match switch {
+        Some(file) => SessionCode::UserNamespaceRestricted
+            .refuse(format_args!("{file} forbids them; {detail}: {said}")),
+        None => SessionCode::StartFailed.refuse(format_args!("{detail}: {said}")),
+    }
+}
+
+/// Tries every forbidden act from a case's place. One that is not denied is a shortfall.
+fn probe(session: &mut LocalSession) -> Result<Vec<Probe>, SessionError> {
+    match session.call(&Request::Probe, &[])? {
+        Reply::Probe { readings } => denied(&readings),
+        other => Err(unfit(&other)),
+    }
+}
+
+/// Acts of every kind must have been tried: network, the runner itself, privilege, the kernel.
+const MUST_TRY: [&str; 5] = [
+    "connect-inet",
+    "read-runner",
+    "ptrace-init",
+    "become-root",
+    "user-namespace",
+];
+/// Acts that a case may do begin so: walls that refuse everything prove nothing.
+const MAY: &str = "may-";
+
+fn denied(readings: &[ProbeReading]) -> Result<Vec<Probe>, SessionError> {
+    let tried = |act: &&str| readings.iter().any(|r| r.act == *act);
+    if let Some(act) = MUST_TRY.iter().find(|act| !tried(act)) {
+        return Err(SessionCode::Shortfall.refuse(format_args!("probe {act}: was not tried")));
+    }
+    let wrong = |r: &&ProbeReading| r.denied == r.act.starts_with(MAY);
+    if let Some(reading) = readings.iter().find(wrong) {
+        let asked = if reading.denied { "allowed" } else { "denied" };
+        return Err(SessionCode::Shortfall.refuse(format_args!(
+            "probe {}: asked {asked}, found {}",
+            escape(&reading.act, 60),
+            escape(&reading.how, 60)
+        )));
+    }
+    let probes = readings.iter().filter(|r| r.denied).map(|r| Probe {
+        act: escape(&r.act, 60),
+        denied_by: escape(&r.how, 60),
+    });
+    Ok(probes.collect())
+}
+
+/// `rustc -vV`, first line, as the session's own compiler says it.
+fn compiler_version(session: &mut LocalSession) -> Result<String, SessionError> {
+    let exec = Exec {
+        role: Role::Build,
+        program: format!("{}/bin/rustc", layout::TOOLCHAIN),
+        args: vec!["-vV".to_owned()],
+        env: environment(),
+        stdin: Vec::new().into(),
+        files: BTreeMap::new(),
+        limits: ExecLimits {
+            wall_ms: VERSION_WALL_MS,
+            stdout_bytes: VERSION_BYTES,
+            stderr_bytes: VERSION_BYTES,
+        },
+        selector: None,
+    };
+    let outcome = execute(session, exec)?;
+    let line = String::from_utf8_lossy(&outcome.stdout);
+    match (&outcome.status, line.lines().next()) {
+        (Status::Exited { code: 0 }, Some(line)) if line.starts_with("rustc ") => {
+            Ok(escape(line, 100))
+        }
+        (status, _) => Err(SessionCode::ToolchainInvalid.refuse(format_args!(
+            "the compiler does not say its version inside the session: {status:?} {}",
+            escape(&*outcome.stderr, 200)
+        ))),
+    }
+}
+
+fn joined(dirs: &[std::path::PathBuf], name: &str) -> Vec<std::path::PathBuf> {
+    dirs.iter().map(|dir| dir.join(name)).collect()
+}
+
+fn start_failed(detail: &str) -> SessionError {
+    SessionCode::StartFailed.refuse(detail)
+}
+
+fn text(path: &str) -> Result<String, SessionError> {
+    fs::read_to_string(path)
+        .map(|text| text.trim_end().to_owned())
+        .map_err(|e| io(Path::new(path), &e))
+}
+
+fn io(path: &Path, error: &std::io::Error) -> SessionError {
+    SessionCode::HostIo.refuse(format_args!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(act: &str, denied: bool) -> ProbeReading {
+        ProbeReading {
+            act: act.to_owned(),
+            denied,
+            how: "EPERM".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_wall_must_be_tried_and_stand_and_have_its_door() {
+        let good: Vec<_> = MUST_TRY
+            .map(|act| reading(act, true))
+            .into_iter()
+            .chain([reading("may-write-case", false)])
+            .collect();
+        let probes = denied(&good).unwrap();
+        assert_eq!(probes.len(), MUST_TRY.len());
+        assert_eq!(probes[0].denied_by, "EPERM");
+
+        let mut untried = good.clone();
+        untried.remove(2);
+        let mut reached = good.clone();
+        reached.push(reading("mount-tmpfs", false));
+        let mut walled_in = good.clone();
+        walled_in.push(reading("may-start-thread", true));
+        let table = [
+            (vec![], "probe connect-inet: was not tried"),
+            (untried, "probe ptrace-init: was not tried"),
+            (reached, "probe mount-tmpfs: asked denied"),
+            (walled_in, "probe may-start-thread: asked allowed"),
+        ];
+        for (readings, detail) in table {
+            let refused = denied(&readings).unwrap_err();
+            assert_eq!(refused.code, SessionCode::Shortfall);
+            assert!(refused.detail.starts_with(detail), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_greeting_is_exact() {
+        let hello = |protocol: &str, pid: u32, landlock_abi: u32| {
+            let hello = Hello {
+                protocol: protocol.to_owned(),
+                pid,
+                landlock_abi,
+            };
+            check_hello(&serde_json::to_vec(&hello).unwrap())
+        };
+        assert_eq!(hello(PROTOCOL, 1, 7), Ok(()));
+        let code = |r: Result<(), SessionError>| r.unwrap_err().code;
+        assert_eq!(
+            code(hello("flightproof/runner/2", 1, 7)),
+            SessionCode::ProtocolBroken
+        );
+        assert_eq!(code(hello(PROTOCOL, 2, 7)), SessionCode::ProtocolBroken);
+        assert_eq!(code(hello(PROTOCOL, 1, 0)), SessionCode::Shortfall);
+        assert_eq!(code(check_hello(b"{}")), SessionCode::ProtocolBroken);
+    }
+
+    #[test]
+    fn a_system_that_forbids_user_namespaces_is_recognised() {
+        let restricted = explained("x", Some("/proc/sys/kernel/y"), "denied");
+        assert_eq!(restricted.code, SessionCode::UserNamespaceRestricted);
+        assert_eq!(explained("x", None, "").code, SessionCode::StartFailed);
+    }
+
+    #[test]
+    fn a_process_id_is_read_once_the_description_is_whole() {
+        assert_eq!(child_pid(b"{ \"child-pid\": 12"), None);
+        assert_eq!(
+            child_pid(b"{ \"child-pid\": 12, \"net-namespace\": 4 }\n"),
+            Some(12)
+        );
+        assert_eq!(child_pid(b"{ \"child-pid\": 1 }"), None);
+        assert_eq!(child_pid(b"{ \"child-pid\": \"12\" }"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_bubblewrap_is_not_used() {
+        for path in ["/nonexistent/bwrap", "/bin/true"] {
+            let refused = sandbox_version(Path::new(path)).unwrap_err();
+            assert_eq!(refused.code, SessionCode::BwrapMissing, "{path}");
+        }
+    }
+}

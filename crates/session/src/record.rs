@@ -1,0 +1,419 @@
+//! Whose a session is: one small file per session, written before anything of the session exists
+//! and removed after everything of it is gone. [`reap`] ends the sessions whose owner is dead.
+
+use crate::cgroup::{self, CgroupMount};
+use crate::{SessionCode, SessionError};
+use flightproof_core::parse_strict;
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Schema of a record.
+const SCHEMA: &str = "flightproof/session-record/1";
+/// Most bytes of a record: a handful of paths.
+const MAX_RECORD: usize = 64 * 1024;
+/// Directory of the records below the state directory.
+const SESSIONS: &str = "sessions";
+
+/// A process, named so that its number cannot be mistaken for a later one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// Process id.
+    pub pid: u32,
+    /// Start time in clock ticks since boot.
+    pub started: u64,
+    /// The kernel's boot id.
+    pub boot: String,
+    /// The pid namespace the id is valid in, such as `pid:[4026531836]`.
+    pub namespace: String,
+}
+
+/// What exists of one session on the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    schema: String,
+    /// The session.
+    pub id: String,
+    /// The process that opened it.
+    pub owner: Owner,
+    /// Its cgroups.
+    pub cgroups: Vec<PathBuf>,
+    /// Its private directory.
+    pub directory: PathBuf,
+}
+
+/// One session that was found without an owner and ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reaped {
+    /// The session.
+    pub id: String,
+    /// Processes that were still alive.
+    pub processes: u64,
+}
+
+impl Owner {
+    /// This process.
+    ///
+    /// # Errors
+    /// `HOST_IO` if `/proc` does not say.
+    pub fn this_process() -> Result<Self, SessionError> {
+        let pid = std::process::id();
+        let started = start_time(pid)?.ok_or_else(|| {
+            SessionCode::HostIo.refuse("/proc/self/stat does not say when this process started")
+        })?;
+        Ok(Self {
+            pid,
+            started,
+            boot: text(Path::new("/proc/sys/kernel/random/boot_id"))?,
+            namespace: own_namespace()?,
+        })
+    }
+
+    /// Whether the process is certainly gone. One of another pid namespace is never judged.
+    fn is_dead(&self) -> Result<bool, SessionError> {
+        if self.boot != text(Path::new("/proc/sys/kernel/random/boot_id"))? {
+            return Ok(true);
+        }
+        if self.namespace != own_namespace()? {
+            return Ok(false);
+        }
+        Ok(start_time(self.pid)? != Some(self.started))
+    }
+}
+
+impl Record {
+    /// A record of this process's session.
+    ///
+    /// # Errors
+    /// `HOST_IO` if `/proc` does not say who this process is.
+    pub fn new(id: &str, cgroups: &[PathBuf], directory: &Path) -> Result<Self, SessionError> {
+        Ok(Self {
+            schema: SCHEMA.to_owned(),
+            id: id.to_owned(),
+            owner: Owner::this_process()?,
+            cgroups: cgroups.to_vec(),
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// Writes the record so that it survives a crash: temporary file, fsync, rename, fsync.
+    ///
+    /// # Errors
+    /// `HOST_IO`.
+    pub fn store(&self, state_dir: &Path) -> Result<(), SessionError> {
+        let dir = state_dir.join(SESSIONS);
+        let json = serde_json::to_vec(self).map_err(|e| SessionCode::HostIo.refuse(e))?;
+        write_durably(&dir, &format!("{}.json", self.id), &json)
+            .map_err(|e| io(&dir.join(&self.id), &e))
+    }
+
+    /// Removes the record. One that is gone already is no error.
+    ///
+    /// # Errors
+    /// `HOST_IO`.
+    pub fn forget(&self, state_dir: &Path) -> Result<(), SessionError> {
+        remove(&state_dir.join(SESSIONS).join(format!("{}.json", self.id)))
+    }
+}
+
+/// Ends every session of `state_dir` whose owner is dead, and removes what is left of it. A
+/// session whose owner lives is never touched. A record only points; a path is used only if it is
+/// named for its session and lies where such things lie.
+///
+/// # Errors
+/// `LEAK` or `HOST_IO` for the first session that cannot be removed.
+pub fn reap(state_dir: &Path) -> Result<Vec<Reaped>, SessionError> {
+    let dir = state_dir.join(SESSIONS);
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(io(&dir, &e)),
+    };
+    let mut reaped = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| io(&dir, &e))?.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            reaped.extend(reap_one(&path)?);
+        }
+    }
+    Ok(reaped)
+}
+
+fn reap_one(path: &Path) -> Result<Option<Reaped>, SessionError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Its owner closed it in between.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(io(path, &e)),
+    };
+    let record: Record = parse_strict(&bytes, MAX_RECORD)
+        .map_err(|e| SessionCode::HostIo.refuse(format_args!("{}: {e}", path.display())))?;
+    let named = path.file_stem().is_some_and(|stem| *stem == *record.id);
+    if !named || record.schema != SCHEMA || !is_id(&record.id) {
+        return Err(SessionCode::HostIo.refuse(format_args!(
+            "{} is not the record of the session it names",
+            path.display()
+        )));
+    }
+    if !record.owner.is_dead()? {
+        return Ok(None);
+    }
+    let processes = end(&record)?;
+    remove(path)?;
+    Ok(Some(Reaped {
+        id: record.id,
+        processes,
+    }))
+}
+
+fn end(record: &Record) -> Result<u64, SessionError> {
+    let mounts = cgroup::mounts(&text(Path::new("/proc/self/mountinfo"))?);
+    let mut processes = 0;
+    for dir in &record.cgroups {
+        check_cgroup(&record.id, dir, &mounts)?;
+        processes = processes.max(cgroup::process_count(dir)?);
+        cgroup::kill_dir(dir)?;
+        cgroup::remove_dir(dir)?;
+    }
+    remove_directory(&record.id, &record.directory)?;
+    Ok(processes)
+}
+
+fn check_cgroup(id: &str, dir: &Path, mounts: &[CgroupMount]) -> Result<(), SessionError> {
+    let below_a_mount = mounts.iter().any(|m| dir.starts_with(&m.point));
+    if below_a_mount && is_named_for(id, dir) {
+        return Ok(());
+    }
+    Err(SessionCode::HostIo.refuse(format_args!(
+        "the record of session {id} points at {}, which is no cgroup of it",
+        dir.display()
+    )))
+}
+
+/// Removes a session's directory: only one that is named for it, is no symlink and is ours.
+pub(crate) fn remove_directory(id: &str, dir: &Path) -> Result<(), SessionError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = match fs::symlink_metadata(dir) {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(io(dir, &e)),
+    };
+    let ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if !ours || !is_named_for(id, dir) {
+        return Err(SessionCode::Leak.refuse(format_args!(
+            "{} is not the directory of session {id}",
+            dir.display()
+        )));
+    }
+    fs::remove_dir_all(dir)
+        .map_err(|e| SessionCode::Leak.refuse(format_args!("{}: {e}", dir.display())))
+}
+
+fn is_named_for(id: &str, dir: &Path) -> bool {
+    let plain = dir
+        .components()
+        .all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+    plain
+        && dir
+            .file_name()
+            .is_some_and(|name| *name == *cgroup::session_name(id))
+}
+
+/// Session ids are hexadecimal; nothing else may become part of a path.
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn own_namespace() -> Result<String, SessionError> {
+    let link = Path::new("/proc/self/ns/pid");
+    fs::read_link(link)
+        .map(|target| target.display().to_string())
+        .map_err(|e| io(link, &e))
+}
+
+/// Start time of a process, `None` if there is no such process or it is a zombie.
+fn start_time(pid: u32) -> Result<Option<u64>, SessionError> {
+    let path = PathBuf::from(format!("/proc/{pid}/stat"));
+    match fs::read_to_string(&path) {
+        Ok(stat) => Ok(start_field(&stat)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        // ESRCH: it went away between open and read.
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(e) => Err(io(&path, &e)),
+    }
+}
+
+/// Field 22 of a `stat` line, counted after the last `)`: the name before it may hold anything.
+fn start_field(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(started)
+}
+
+fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let temporary = dir.join(format!("{name}.new"));
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(&temporary, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut file = fs::File::from(fd);
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, dir.join(name))?;
+    fs::File::open(dir)?.sync_all()
+}
+
+fn remove(path: &Path) -> Result<(), SessionError> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io(path, &e)),
+        _ => Ok(()),
+    }
+}
+
+fn text(path: &Path) -> Result<String, SessionError> {
+    fs::read_to_string(path)
+        .map(|text| text.trim_end().to_owned())
+        .map_err(|e| io(path, &e))
+}
+
+fn io(path: &Path, error: &std::io::Error) -> SessionError {
+    SessionCode::HostIo.refuse(format_args!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    const ID: &str = "00ff";
+
+    fn record(dir: &Path, owner: Owner) -> Record {
+        let directory = dir.join("flightproof-00ff");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("spec"), "x").unwrap();
+        Record {
+            owner,
+            ..Record::new(ID, &[], &directory).unwrap()
+        }
+    }
+
+    fn dead_owner() -> Owner {
+        // The same number with another start time: a process id that was used again.
+        let this = Owner::this_process().unwrap();
+        Owner {
+            started: this.started + 1,
+            ..this
+        }
+    }
+
+    #[test]
+    fn a_session_whose_owner_is_dead_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = record(dir.path(), dead_owner());
+        record.store(dir.path()).unwrap();
+        let reaped = reap(dir.path()).unwrap();
+        assert_eq!(reaped[0].id, ID);
+        assert!(!record.directory.exists());
+        assert_eq!(reap(dir.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_session_of_another_boot_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let owner = Owner {
+            boot: "another".to_owned(),
+            ..Owner::this_process().unwrap()
+        };
+        record(dir.path(), owner).store(dir.path()).unwrap();
+        assert_eq!(reap(dir.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_live_owner_and_one_of_another_pid_namespace_keep_their_sessions() {
+        let elsewhere = Owner {
+            namespace: "pid:[1]".to_owned(),
+            ..dead_owner()
+        };
+        for owner in [Owner::this_process().unwrap(), elsewhere] {
+            let dir = tempfile::tempdir().unwrap();
+            let record = record(dir.path(), owner);
+            record.store(dir.path()).unwrap();
+            assert_eq!(reap(dir.path()).unwrap(), []);
+            assert!(record.directory.exists());
+        }
+    }
+
+    #[test]
+    fn a_record_cannot_point_the_reaper_at_what_is_not_a_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("precious");
+        fs::create_dir(&victim).unwrap();
+        let honest = record(dir.path(), dead_owner());
+        let linked = dir.path().join("link/flightproof-00ff");
+        fs::create_dir(dir.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(&victim, &linked).unwrap();
+        let named = victim.join("flightproof-00ff");
+        fs::create_dir(&named).unwrap();
+        let hostile = [
+            Record {
+                directory: victim.clone(),
+                ..honest.clone()
+            },
+            Record {
+                directory: linked,
+                ..honest.clone()
+            },
+            Record {
+                directory: victim.join("x/../flightproof-00ff"),
+                ..honest.clone()
+            },
+            Record {
+                cgroups: vec![named.clone()],
+                ..honest.clone()
+            },
+            Record {
+                cgroups: vec!["/sys/fs/cgroup/memory/../../flightproof-00ff".into()],
+                ..honest.clone()
+            },
+        ];
+        for record in hostile {
+            record.store(dir.path()).unwrap();
+            let _ = reap(dir.path()).err();
+            assert!(named.exists(), "{record:?}");
+        }
+        let stolen = Record {
+            id: "../x".to_owned(),
+            ..honest
+        };
+        let json = serde_json::to_vec(&stolen).unwrap();
+        fs::write(dir.path().join("sessions/00ff.json"), json).unwrap();
+        assert_eq!(reap(dir.path()).unwrap_err().code, SessionCode::HostIo);
+    }
+
+    #[test]
+    fn a_record_is_readable_by_its_owner_only() {
+        let dir = tempfile::tempdir().unwrap();
+        record(dir.path(), dead_owner()).store(dir.path()).unwrap();
+        let mode = fs::metadata(dir.path().join("sessions/00ff.json"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_process_name_cannot_move_the_start_time_and_a_zombie_has_none() {
+        let fields = "1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 9 9";
+        assert_eq!(
+            start_field(&format!("7 (a) R 9 (b) S {fields}")),
+            Some(4242)
+        );
+        assert_eq!(start_field(&format!("7 (a) Z {fields}")), None);
+        assert_eq!(start_field("7 (a) S 1"), None);
+    }
+}

@@ -1,0 +1,413 @@
+//! Live sessions on this machine. They need root, bubblewrap and a toolchain, and fail without.
+
+mod site;
+
+use flightproof_core::Digest;
+use flightproof_evidence::{BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard};
+use flightproof_session::build::Workshop;
+use flightproof_session::crates::{self, ship};
+use flightproof_session::local::LocalSession;
+use flightproof_session::{Session, SessionCode, observe, record};
+use site::Site;
+use std::collections::BTreeMap;
+
+const WALL_MS: u64 = 120_000;
+
+fn guard() -> Guard {
+    Guard {
+        name: "guard_1f".to_owned(),
+        source: "pub fn active() -> u64 { 0 }".to_owned(),
+    }
+}
+
+fn binary(name: &str) -> BuildOrder {
+    BuildOrder {
+        program: name.to_owned(),
+        target: BuildTarget::Bin {
+            name: name.to_owned(),
+        },
+        overlay: BTreeMap::new(),
+        guard: guard(),
+    }
+}
+
+fn case(program: &str, args: &[&str]) -> CaseRun {
+    CaseRun {
+        program: program.to_owned(),
+        args: args.iter().map(|a| (*a).to_owned()).collect(),
+        stdin: Vec::new().into(),
+        files: BTreeMap::new(),
+        env: BTreeMap::new(),
+        selector: None,
+        wall_ms: 5_000,
+    }
+}
+
+fn built(session: &mut LocalSession, files: &[(&str, &str)], order: &BuildOrder) -> Workshop {
+    let mut workshop = Workshop::furnish(
+        session,
+        &site::tree(files),
+        &ship(&[]).unwrap(),
+        None,
+        WALL_MS,
+    )
+    .unwrap();
+    match workshop.build(session, order).unwrap() {
+        BuildAnswer::Built(_) => workshop,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_session_is_attested_and_leaves_nothing() {
+    let site = Site::new();
+    let mut session = site.open();
+    let attestation = session.attestation().clone();
+    assert!(attestation.toolchain.version.starts_with("rustc 1."));
+    assert!(attestation.sandbox.starts_with("bubblewrap "));
+    let names: Vec<&str> = attestation
+        .readings
+        .iter()
+        .map(|r| r.name.as_str())
+        .collect();
+    for name in [
+        "memory-bytes",
+        "pids",
+        "cpu-millis",
+        "host-ids",
+        "capabilities",
+        "mounts",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(attestation.probes.iter().any(|p| p.act == "connect-inet"));
+    assert_eq!(site.traces(&attestation.session).len(), 5);
+    assert!(session.close().unwrap().is_clean());
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(site.traces(&attestation.session), [] as [String; 0]);
+    let refused = session.call(&flightproof_frame::protocol::Request::Probe, &[]);
+    assert_eq!(refused.unwrap_err().code, SessionCode::SessionClosed);
+}
+
+#[test]
+fn a_dropped_session_leaves_nothing_either() {
+    let site = Site::new();
+    let session = site.open();
+    let id = session.attestation().session.clone();
+    drop(session);
+    assert_eq!(site.traces(&id), [] as [String; 0]);
+}
+
+const HOSTILE: &str = r#"
+use std::io::{Read, Write};
+fn main() {
+    let act = std::env::args().nth(1).unwrap_or_default();
+    match act.as_str() {
+        "echo" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).unwrap();
+            println!("{text} {}", std::fs::read_to_string("given.txt").unwrap_or_default());
+            std::process::exit(3);
+        }
+        "network" => { let _ = std::net::TcpStream::connect("127.0.0.1:80"); }
+        "host" => {
+            for path in ["/etc/passwd", "/root", "/proc/1/environ", "/work/src/Cargo.toml", "/runner/flights"] {
+                if std::fs::read(path).is_ok() || std::fs::read_dir(path).is_ok() { println!("{path}"); }
+            }
+            for (name, value) in std::env::vars() { print!("{name}={value} "); }
+        }
+        "forks" => {
+            unsafe extern "C" { fn fork() -> i32; fn pause() -> i32; }
+            loop { if unsafe { fork() } == 0 { loop { unsafe { pause() }; } } }
+        }
+        "memory" => {
+            let mut all = Vec::new();
+            loop { all.push(vec![1u8; 1 << 20]); }
+        }
+        "forever" => loop { std::hint::spin_loop() },
+        "flood" => loop { let _ = std::io::stdout().write_all(&[b'x'; 4096]); },
+        other => panic!("{other}"),
+    }
+}
+"#;
+
+const MANIFEST: &str = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+const LOCK: &str = "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\n";
+
+#[test]
+fn cases_meet_their_limits_and_nothing_of_the_host() {
+    let site = Site::new();
+    let mut session = site.open();
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("src/main.rs", HOSTILE),
+    ];
+    built(&mut session, &files, &binary("demo"));
+
+    let mut echo = case("demo", &["echo"]);
+    echo.stdin = b"hello".to_vec().into();
+    echo.files
+        .insert("given.txt".parse().unwrap(), b"given".to_vec().into());
+    for _ in 0..2 {
+        let seen = observe::run(&mut session, &echo).unwrap();
+        assert_eq!(seen.ending, Ending::Exited { code: 3 });
+        assert_eq!(&*seen.stdout, b"hello given\n");
+        assert!(seen.complete);
+    }
+
+    let host = observe::run(&mut session, &case("demo", &["host"])).unwrap();
+    assert_eq!(host.ending, Ending::Exited { code: 0 });
+    assert_eq!(
+        String::from_utf8_lossy(&host.stdout),
+        "HOME=/case LC_ALL=C TMPDIR=/case TZ=UTC "
+    );
+
+    let table = [
+        ("network", Ending::ForbiddenCall),
+        ("forks", Ending::ProcessLimit),
+        ("memory", Ending::MemoryLimit),
+        ("flood", Ending::OutputLimit),
+    ];
+    for (act, ending) in table {
+        let seen = observe::run(&mut session, &case("demo", &[act])).unwrap();
+        assert_eq!(seen.ending, ending, "{act}");
+    }
+    let mut forever = case("demo", &["forever"]);
+    forever.wall_ms = 300;
+    let seen = observe::run(&mut session, &forever).unwrap();
+    assert_eq!(seen.ending, Ending::TimedOut);
+
+    // After all of that the session still gives right answers.
+    let seen = observe::run(&mut session, &echo).unwrap();
+    assert_eq!(seen.ending, Ending::Exited { code: 3 });
+    let missing = observe::run(&mut session, &case("nobody", &[])).unwrap_err();
+    assert!(
+        matches!(
+            missing.code,
+            SessionCode::RunnerRefused | SessionCode::LaunchFailed
+        ),
+        "{missing}"
+    );
+    assert!(session.close().unwrap().is_clean());
+}
+
+#[test]
+fn registry_dependencies_with_a_procedural_macro_are_built_offline() {
+    let site = Site::new();
+    let mut session = site.open();
+    let (lock, wanted) = site::locked(&[
+        "serde",
+        "serde_core",
+        "serde_derive",
+        "proc-macro2",
+        "quote",
+        "syn",
+        "unicode-ident",
+        "itoa",
+        "memchr",
+        "serde_json",
+        "zmij",
+    ]);
+    let found = crates::find(&site::cache_dirs(), &wanted).unwrap();
+    let manifest = format!(
+        "{MANIFEST}[dependencies]\nserde = {{ version = \"1\", features = [\"derive\"] }}\nserde_json = \"1\"\n"
+    );
+    let library = "#[derive(serde::Serialize)] pub struct Point { pub x: i32 }\n\
+        pub fn show(x: i32) -> String { serde_json::to_string(&Point { x }).unwrap() }\n";
+    let archive = site::tree(&[
+        ("Cargo.toml", &manifest),
+        ("Cargo.lock", &lock),
+        ("src/lib.rs", library),
+    ]);
+    let mut workshop = Workshop::furnish(
+        &mut session,
+        &archive,
+        &ship(&found).unwrap(),
+        None,
+        WALL_MS,
+    )
+    .unwrap();
+    let driver = "use std::io::Read;\nfn main() { let mut s = String::new(); std::io::stdin().read_to_string(&mut s).unwrap();\n\
+        println!(\"{}\", demo::show(s.trim().parse().unwrap())); }";
+    let mut order = BuildOrder {
+        program: "pristine".to_owned(),
+        target: BuildTarget::Driver {
+            package: None,
+            source: driver.as_bytes().into(),
+        },
+        ..binary("demo")
+    };
+    let built = match workshop.build(&mut session, &order).unwrap() {
+        BuildAnswer::Built(built) => built,
+        other => panic!("{other:?}"),
+    };
+    assert!(built.record.proc_macros && built.record.build_scripts);
+    assert_eq!(built.record.packages.len(), wanted.len());
+    let mut run = case("pristine", &[]);
+    run.stdin = b"7\n".to_vec().into();
+    let seen = observe::run(&mut session, &run).unwrap();
+    assert_eq!(&*seen.stdout, b"{\"x\":7}\n");
+
+    // Another source over it: only that is compiled again, and the first program stays.
+    order.program = "changed".to_owned();
+    let changed = library.replace("Point { x }", "Point { x: x + 1 }");
+    order
+        .overlay
+        .insert("src/lib.rs".parse().unwrap(), changed.into_bytes().into());
+    let started = std::time::Instant::now();
+    assert!(matches!(
+        workshop.build(&mut session, &order).unwrap(),
+        BuildAnswer::Built(_)
+    ));
+    assert!(
+        started.elapsed().as_secs() < 15,
+        "dependencies were compiled again"
+    );
+    run.program = "changed".to_owned();
+    assert_eq!(
+        &*observe::run(&mut session, &run).unwrap().stdout,
+        b"{\"x\":8}\n"
+    );
+
+    // Without the overlay the tree is the candidate's again.
+    order.overlay.clear();
+    order.program = "again".to_owned();
+    assert!(matches!(
+        workshop.build(&mut session, &order).unwrap(),
+        BuildAnswer::Built(_)
+    ));
+    run.program = "again".to_owned();
+    assert_eq!(
+        &*observe::run(&mut session, &run).unwrap().stdout,
+        b"{\"x\":7}\n"
+    );
+    assert!(session.close().unwrap().is_clean());
+}
+
+#[test]
+fn a_build_that_fails_names_its_lines_and_a_missing_product_is_refused() {
+    let site = Site::new();
+    let mut session = site.open();
+    let broken = "fn main() {\n    let x: u32 = \"text\";\n}\n";
+    let config = "[build]\nrustc-wrapper = \"/work/src/evil\"\n";
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("src/main.rs", broken),
+        // Neither is looked at: the build's directory is outside of the tree.
+        (".cargo/config.toml", config),
+        (
+            "rust-toolchain.toml",
+            "[toolchain]\nchannel = \"nightly-2001-01-01\"\n",
+        ),
+    ];
+    let mut workshop = Workshop::furnish(
+        &mut session,
+        &site::tree(&files),
+        &ship(&[]).unwrap(),
+        None,
+        WALL_MS,
+    )
+    .unwrap();
+    let BuildAnswer::Failed { diagnostics, .. } =
+        workshop.build(&mut session, &binary("demo")).unwrap()
+    else {
+        panic!("it was built");
+    };
+    assert_eq!(diagnostics[0].code.as_deref(), Some("E0308"));
+    assert_eq!(
+        (diagnostics[0].file.as_str(), diagnostics[0].line),
+        ("src/main.rs", 2)
+    );
+    let (start, end) = diagnostics[0].spans[0];
+    assert_eq!(&broken[start as usize..end as usize], "\"text\"");
+
+    let mut repaired = binary("demo");
+    repaired.overlay.insert(
+        "src/main.rs".parse().unwrap(),
+        b"fn main() {}".as_slice().into(),
+    );
+    let answer = workshop.build(&mut session, &repaired).unwrap();
+    assert!(matches!(answer, BuildAnswer::Built(_)), "{answer:?}");
+
+    // No library is there to link a driver with.
+    repaired.target = BuildTarget::Driver {
+        package: None,
+        source: b"fn main() {}".as_slice().into(),
+    };
+    let answer = workshop.build(&mut session, &repaired).unwrap();
+    assert!(matches!(answer, BuildAnswer::Failed { .. }), "{answer:?}");
+    let mut stray = binary("demo");
+    stray
+        .overlay
+        .insert("src/other.rs".parse().unwrap(), b"".as_slice().into());
+    let refused = workshop.build(&mut session, &stray).unwrap_err();
+    assert_eq!(refused.code, SessionCode::UploadMismatch);
+}
+
+#[test]
+fn the_lifetime_ends_a_session_whatever_it_is_doing() {
+    let site = Site::new();
+    let mut spec = site.spec();
+    spec.lifetime_ms = 15_000;
+    let mut session = site.open_as(&spec).unwrap();
+    let id = session.attestation().session.clone();
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("src/main.rs", HOSTILE),
+    ];
+    built(&mut session, &files, &binary("demo"));
+    let mut forever = case("demo", &["forever"]);
+    forever.wall_ms = 600_000;
+    let refused = observe::run(&mut session, &forever).unwrap_err();
+    assert_eq!(refused.code, SessionCode::Deadline);
+    assert_eq!(site.processes(&id), 0);
+    assert!(session.close().unwrap().is_clean());
+}
+
+#[test]
+fn what_arrives_inside_must_be_what_was_sent() {
+    let site = Site::new();
+    let mut session = site.open();
+    let archive = site::tree(&[("a", "b")]);
+    let refused = flightproof_session::upload::archive(
+        &mut session,
+        flightproof_frame::protocol::Place::Source,
+        &archive,
+        Digest::of(b"another"),
+    )
+    .unwrap_err();
+    assert_eq!(refused.code, SessionCode::RunnerRefused);
+}
+
+#[test]
+fn an_owner_that_is_killed_takes_its_session_along_and_the_reaper_removes_the_rest() {
+    let site = Site::new();
+    let mut owner = site.owner(&["hold"]);
+    let id = site.opened(&mut owner);
+    assert!(site.processes(&id) > 0);
+    assert_eq!(
+        record::reap(&site.state_dir()).unwrap(),
+        [],
+        "its owner lives"
+    );
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    site.wait_until_dead(&id);
+    let reaped = record::reap(&site.state_dir()).unwrap();
+    assert_eq!(reaped.len(), 1);
+    assert_eq!(reaped[0].id, id);
+    assert_eq!(site.traces(&id), [] as [String; 0]);
+}
+
+#[test]
+fn an_ordinary_user_without_a_cgroup_is_told_how_to_get_one() {
+    let site = Site::new();
+    let said = site.as_nobody();
+    assert!(said.starts_with("refused session/NO_DELEGATION"), "{said}");
+    use flightproof_core::Code as _;
+    let todo = SessionCode::NoDelegation.explanation().todo;
+    assert!(todo.contains("systemd-run --user --scope -p Delegate=yes -- flights"));
+}

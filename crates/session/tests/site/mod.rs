@@ -1,0 +1,255 @@
+//! Where the live tests open their sessions.
+
+use flightproof_archive::{paar, paws};
+use flightproof_core::{CommitId, RelPath};
+use flightproof_frame::protocol::CrateFile;
+use flightproof_session::SessionError;
+use flightproof_session::local::{LocalSession, LocalSpec, RunnerProgram, open};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Temporary directories of one test, and the program that plays host, stage and runner.
+pub(crate) struct Site {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+    artifact: Vec<u8>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "live tests need root: sessions of ordinary users need a delegated cgroup"
+        );
+        assert!(
+            Path::new("/usr/bin/bwrap").exists(),
+            "apt-get install bubblewrap"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["work", "state"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let program = program();
+        let origin = paar::Origin {
+            target: paar::Target::CURRENT.unwrap(),
+            source_commit: CommitId::from_bytes([0; 20]),
+            daemon_protocol_version: 1,
+            daemon_schema_revision: 0,
+        };
+        let path = paar::ArtifactPath::new("flights").unwrap();
+        let bytes = fs::read(&program).unwrap();
+        let artifact = paar::pack(origin, [(path, true, bytes)]).unwrap().bytes;
+        Self {
+            dir,
+            program,
+            artifact,
+        }
+    }
+
+    pub(crate) fn spec(&self) -> LocalSpec {
+        let mut entropy = [0; 16];
+        rustix::rand::getrandom(&mut entropy, rustix::rand::GetRandomFlags::empty()).unwrap();
+        LocalSpec {
+            memory_bytes: 1 << 30,
+            pids: 64,
+            cpu_millis: 2000,
+            scratch_bytes: 512 << 20,
+            lifetime_ms: 300_000,
+            toolchain: toolchain(),
+            bwrap: "/usr/bin/bwrap".into(),
+            program: self.program.clone(),
+            entropy,
+            work_dir: self.dir.path().join("work"),
+            state_dir: self.state_dir(),
+            cache_dir: cache_dir(),
+        }
+    }
+
+    pub(crate) fn open(&self) -> LocalSession {
+        self.open_as(&self.spec()).unwrap()
+    }
+
+    pub(crate) fn open_as(&self, spec: &LocalSpec) -> Result<LocalSession, SessionError> {
+        open(spec, &RunnerProgram::from_artifact(&self.artifact).unwrap())
+    }
+
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    /// What exists of a session on the host: cgroups, directory, record.
+    pub(crate) fn traces(&self, id: &str) -> Vec<String> {
+        let name = format!("flightproof-{id}");
+        let mut places = cgroup_parents();
+        places.push(self.dir.path().join("work"));
+        let mut found: Vec<PathBuf> = places.iter().map(|p| p.join(&name)).collect();
+        found.push(self.state_dir().join(format!("sessions/{id}.json")));
+        let found = found.iter().filter(|p| p.exists());
+        found.map(|p| p.display().to_string()).collect()
+    }
+
+    pub(crate) fn processes(&self, id: &str) -> usize {
+        let dir = cgroup_parents()[0].join(format!("flightproof-{id}"));
+        fs::read_to_string(dir.join("cgroup.procs")).map_or(0, |text| text.lines().count())
+    }
+
+    pub(crate) fn wait_until_dead(&self, id: &str) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while self.processes(id) > 0 {
+            assert!(Instant::now() < end, "the session outlives its owner");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A host process of its own that opens a session.
+    pub(crate) fn owner(&self, words: &[&str]) -> Child {
+        self.command(&self.program, &toolchain())
+            .args(words)
+            .spawn()
+            .unwrap()
+    }
+
+    fn command(&self, program: &Path, toolchain: &Path) -> Command {
+        let artifact = self.dir.path().join("artifact");
+        fs::write(&artifact, &self.artifact).unwrap();
+        let cache = self.dir.path().join("cache");
+        if !cache.exists() {
+            std::os::unix::fs::symlink(cache_dir(), cache).unwrap();
+        }
+        let mut command = Command::new(program);
+        command
+            .arg("open")
+            .arg(toolchain)
+            .arg(self.dir.path())
+            .arg(&artifact)
+            .stdout(Stdio::piped());
+        command
+    }
+
+    /// The id of the session that a host process opened.
+    pub(crate) fn opened(&self, owner: &mut Child) -> String {
+        let line = first_line(owner);
+        match line.strip_prefix("open ") {
+            Some(id) => id.to_owned(),
+            None => panic!("{line}"),
+        }
+    }
+
+    /// What a user without any rights is told.
+    pub(crate) fn as_nobody(&self) -> String {
+        let open = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        open(self.dir.path(), 0o755);
+        // The build directory is closed to others, so the program is copied to where they reach.
+        let program = self.dir.path().join("inmate");
+        fs::copy(&self.program, &program).unwrap();
+        let mut command = self.command(&program, &toolchain());
+        open(&self.dir.path().join("artifact"), 0o644);
+        let mut child = command
+            .uid(65534)
+            .gid(65534)
+            .current_dir("/")
+            .spawn()
+            .unwrap();
+        let line = first_line(&mut child);
+        child.wait().unwrap();
+        line
+    }
+}
+
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    line.trim_end().to_owned()
+}
+
+/// `target/…/debug/deps/live-…` stands beside `target/…/debug/examples/inmate`.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    let program = profile.join("examples/inmate");
+    assert!(
+        program.exists(),
+        "cargo builds it with the tests: {}",
+        program.display()
+    );
+    program
+}
+
+fn cache_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("digests")
+}
+
+fn toolchain() -> PathBuf {
+    let output = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .unwrap();
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+fn cgroup_parents() -> Vec<PathBuf> {
+    use flightproof_session::cgroup::Placement;
+    let text = |p: &str| fs::read_to_string(p).unwrap();
+    match Placement::parse(&text("/proc/self/cgroup"), &text("/proc/self/mountinfo")).unwrap() {
+        Placement::V1(dirs) => dirs.to_vec(),
+        Placement::V2 { root, .. } => vec![root],
+    }
+}
+
+/// A PAWS1 archive of these files.
+pub(crate) fn tree(files: &[(&str, &str)]) -> Vec<u8> {
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.parse::<RelPath>().unwrap(), false, text.as_bytes()));
+    paws::pack("demo", files).unwrap().bytes
+}
+
+pub(crate) fn cache_dirs() -> Vec<PathBuf> {
+    let home = std::env::var("CARGO_HOME").map_or_else(
+        |_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cargo"),
+        PathBuf::from,
+    );
+    fs::read_dir(home.join("registry/cache"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
+}
+
+/// A lock of package `demo` with these packages, taken from this workspace's own lock.
+pub(crate) fn locked(names: &[&str]) -> (String, Vec<CrateFile>) {
+    let own = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
+    let field = |block: &str, key: &str| {
+        let line = block
+            .lines()
+            .find(|l| l.starts_with(&format!("{key} = ")))?;
+        Some(line.split('"').nth(1)?.to_owned())
+    };
+    let mut lock = "version = 4\n".to_owned();
+    let mut wanted = Vec::new();
+    for block in own.split("\n\n").filter(|b| b.contains("[[package]]")) {
+        let (Some(name), Some(version)) = (field(block, "name"), field(block, "version")) else {
+            continue;
+        };
+        if let Some(sha256) = field(block, "checksum").filter(|_| names.contains(&name.as_str())) {
+            lock.push_str(&format!("\n{}\n", block.trim_end()));
+            wanted.push(CrateFile {
+                name,
+                version,
+                sha256: sha256.parse().unwrap(),
+            });
+        }
+    }
+    lock.push_str(
+        "\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\ndependencies = [\n \"serde\",\n \"serde_json\",\n]\n",
+    );
+    (lock, wanted)
+}
