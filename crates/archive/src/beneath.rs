@@ -51,12 +51,22 @@ pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, ArchiveError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|e| io("open the directory", e))
 }
 
+/// Creates a directory that must not exist and that nobody else may enter.
+pub(crate) fn create_private_directory(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::mkdirat(dir.as_fd(), name, Mode::RWXU)?;
+    open_directory(dir, name)
+}
+
 /// Creates a directory that must not exist, mode 0755 whatever the umask.
 pub(crate) fn create_directory(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::mkdirat(dir.as_fd(), name, Mode::RWXU)?;
-    let made = open_directory(dir, name)?;
-    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?;
+    let made = create_private_directory(dir, name)?;
+    publish_directory(&made)?;
     Ok(made)
+}
+
+/// Gives a directory its mode, 0755.
+pub(crate) fn publish_directory(dir: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::fs::fchmod(dir, Mode::from_raw_mode(0o755))
 }
 
 /// Creates a file that must not exist, mode 0644 or 0755 whatever the umask.

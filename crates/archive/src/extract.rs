@@ -43,9 +43,10 @@ pub fn extract(
     refuse_existing(&root, name, into)?;
     let staging = Staging::create(&root, parent)?;
     write_tree(staging.dir.as_fd(), &snapshot, &mut source)?;
-    let renamed =
-        rustix::fs::renameat_with(&root, &staging.name, &root, name, RenameFlags::NOREPLACE);
-    match renamed {
+    let published = beneath::publish_directory(&staging.dir).and_then(|()| {
+        rustix::fs::renameat_with(&root, &staging.name, &root, name, RenameFlags::NOREPLACE)
+    });
+    match published {
         Ok(()) => Ok(extracted(snapshot)),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(into)),
         Err(e) => Err(io("publish the tree", e)),
@@ -208,7 +209,7 @@ impl Staging {
         let filled = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());
         filled.map_err(|e| io("draw a random name", e))?;
         let name = format!("{}-{:032x}", RelPath::RESERVED, u128::from_be_bytes(nonce));
-        let dir = beneath::create_directory(root, &name)
+        let dir = beneath::create_private_directory(root, &name)
             .map_err(|e| io("create a staging directory", e))?;
         let place = path.join(&name);
         Ok(Self { dir, name, place })

@@ -52,7 +52,7 @@ fn packed(workspace: &str, tree: &Tree) -> paws::Packed {
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(700))]
 
     #[test]
     fn the_packer_agrees_with_an_independent_encoder(tree in trees(), workspace in ".{0,8}") {
@@ -139,5 +139,15 @@ fn the_oracle_accepts_every_attack_and_every_twin() {
     for attack in all.into_iter().flatten() {
         fuzzing::archive_raw(&attack.bytes);
         fuzzing::archive_raw(&attack.twin);
+    }
+}
+
+#[test]
+fn the_oracle_accepts_every_seed() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/archive_raw");
+    let files: Vec<_> = std::fs::read_dir(seeds).unwrap().collect();
+    assert!(!files.is_empty());
+    for file in files {
+        fuzzing::archive_raw(&std::fs::read(file.unwrap().path()).unwrap());
     }
 }

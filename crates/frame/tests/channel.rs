@@ -391,3 +391,13 @@ proptest! {
         fuzzing::channel_raw(&bytes);
     }
 }
+
+#[test]
+fn the_oracle_accepts_every_seed() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/channel_raw");
+    let files: Vec<_> = std::fs::read_dir(seeds).unwrap().collect();
+    assert!(!files.is_empty());
+    for file in files {
+        fuzzing::channel_raw(&std::fs::read(file.unwrap().path()).unwrap());
+    }
+}

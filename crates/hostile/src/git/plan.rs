@@ -396,16 +396,10 @@ fn deep(forge: &Forge, depth: usize) -> io::Result<Id> {
 }
 
 fn many(forge: &Forge, files: usize) -> io::Result<Id> {
-    let mut rows = Rows::new();
-    for n in 0..files {
-        // One blob for all: the limit on paths is what is tried, not the one on objects.
-        rows.push((
-            b"100644".to_vec(),
-            format!("f{n:05}").into_bytes(),
-            forge.put("blob", b"same\n")?,
-        ));
-    }
-    write_rows(forge, &rows)
+    // One blob for all: the limit on paths is what is tried, not the one on objects.
+    let blob = forge.put("blob", b"same\n")?;
+    let row = |n| (b"100644".to_vec(), format!("f{n:05}").into_bytes(), blob);
+    write_rows(forge, &(0..files).map(row).collect())
 }
 
 /// Bytes without a pattern: a linear congruential sequence with a fixed seed.
