@@ -1,9 +1,10 @@
 //! One program run: checked, prepared, driven, cleaned up after.
 
 use crate::code::{RunnerCode, RunnerError, inside};
+use crate::pump;
+use crate::scratch::{self, Scratch};
 use crate::spawn::{Act, Image, spawn, sweep};
 use crate::walls::Walls;
-use crate::{pump, scratch};
 use flightproof_core::{Bytes, RelPath, escape};
 use flightproof_frame::protocol::{Exec, Outcome, Role, layout};
 use std::collections::BTreeMap;
@@ -12,61 +13,88 @@ use std::ffi::CString;
 /// Runs one program to its end. Afterwards no process of the run is left.
 pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
     let image = image(exec)?;
-    let walls = match exec.role {
+    match exec.role {
         Role::Build => {
             scratch::make_build_places()?;
-            Walls::build()
+            let walls = Walls::build().map_err(inside("prepare the walls"))?;
+            run_behind(&walls, &image, exec)
         }
         Role::Case => {
             let uid = uids.fresh()?;
-            scratch::empty_case()?;
-            scratch::lay_out(uid, &exec.files)?;
-            Walls::case(uid, Some(&exec.program))
+            let walls =
+                Walls::case(uid, Some(&exec.program)).map_err(inside("prepare the walls"))?;
+            let scratch = Scratch::open(uid, &exec.files)?;
+            let outcome = run_behind(&walls, &image, exec);
+            scratch.close()?;
+            outcome
         }
     }
-    .map_err(inside("prepare the walls"))?;
+}
+
+fn run_behind(walls: &Walls, image: &Image, exec: &Exec) -> Result<Outcome, RunnerError> {
     let (ends, wires) = pump::wires(exec.selector)?;
-    let child = spawn(&ends, &walls, &Act::Execute(&image)).map_err(inside("clone"))?;
+    let child = spawn(&ends, walls, &Act::Execute(image)).map_err(inside("clone"))?;
     drop(ends);
     let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits);
-    clean_up(exec.role)?;
+    sweep()?;
     outcome
 }
 
-fn clean_up(role: Role) -> Result<(), RunnerError> {
-    if !sweep() {
-        return Err(RunnerCode::Inside.refuse("processes of a finished run are still there"));
-    }
-    match role {
-        Role::Build => Ok(()),
-        Role::Case => scratch::empty_case(),
-    }
-}
-
 /// The uids of cases, each given once.
+///
+/// They are given in an order nobody can know: a case that could read from its uid how many ran
+/// before it could behave in the first runs and answer at random in the later ones, which are those
+/// with mutants.
 pub(crate) struct CaseUids {
+    left: u32,
     next: u32,
+    step: u32,
 }
 
 impl CaseUids {
     /// Smaller ones belong to the runner, the build, and the system's own names for uids.
     const FIRST: u32 = 1_000;
-    /// One more than the last: the session's map has a million.
-    const END: u32 = 1_000_000;
+    /// How many there are: the session's map has a million.
+    const COUNT: u32 = 1_000_000 - Self::FIRST;
 
-    pub(crate) fn new() -> Self {
-        Self { next: Self::FIRST }
+    /// An order of its own for each session.
+    pub(crate) fn new() -> Result<Self, RunnerError> {
+        let drawn = || {
+            let mut entropy = [0; 4];
+            match rustix::rand::getrandom(&mut entropy, rustix::rand::GetRandomFlags::empty()) {
+                Ok(4) => Ok(u32::from_le_bytes(entropy)),
+                other => Err(RunnerCode::Inside.refuse(format!("random bytes: {other:?}"))),
+            }
+        };
+        Ok(Self::ordered_by(drawn()?, drawn()?))
+    }
+
+    /// Every uid comes once before the first comes again, because the step shares no factor with
+    /// their number.
+    fn ordered_by(start: u32, step: u32) -> Self {
+        let mut step = step % Self::COUNT;
+        while common_factor(step, Self::COUNT) != 1 {
+            step = (step + 1) % Self::COUNT;
+        }
+        Self {
+            left: Self::COUNT,
+            next: start % Self::COUNT,
+            step,
+        }
     }
 
     pub(crate) fn fresh(&mut self) -> Result<u32, RunnerError> {
-        if self.next >= Self::END {
-            return Err(RunnerCode::UidsExhausted
-                .refuse(format!("{} uids were given", Self::END - Self::FIRST)));
-        }
-        let uid = self.next;
-        self.next += 1;
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            RunnerCode::UidsExhausted.refuse(format!("{} uids were given", Self::COUNT))
+        })?;
+        let uid = Self::FIRST + self.next;
+        self.next = (self.next + self.step) % Self::COUNT;
         Ok(uid)
     }
+}
+
+fn common_factor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_factor(b, a % b) }
 }
 
 /// What a case finds as its own name, so that it cannot tell programs or runs apart.
@@ -351,11 +379,27 @@ mod tests {
     }
 
     #[test]
-    fn no_uid_is_given_twice_and_the_last_is_the_last() {
-        let mut uids = CaseUids::new();
-        assert_eq!((uids.fresh(), uids.fresh()), (Ok(1_000), Ok(1_001)));
-        uids.next = CaseUids::END - 1;
-        assert_eq!(uids.fresh(), Ok(999_999));
-        assert_eq!(uids.fresh().unwrap_err().code, RunnerCode::UidsExhausted);
+    fn every_uid_is_given_exactly_once() {
+        for (start, step) in [(0, 0), (1, 37), (u32::MAX, u32::MAX), (123_456, 789_012)] {
+            let mut uids = CaseUids::ordered_by(start, step);
+            let mut seen = vec![false; 1_000_000];
+            while let Ok(uid) = uids.fresh() {
+                assert!(uid >= CaseUids::FIRST);
+                assert!(
+                    !std::mem::replace(&mut seen[uid as usize], true),
+                    "{uid} twice"
+                );
+            }
+            assert_eq!(seen.iter().filter(|given| **given).count(), 999_000);
+            assert_eq!(uids.fresh().unwrap_err().code, RunnerCode::UidsExhausted);
+        }
+    }
+
+    #[test]
+    fn the_first_uid_does_not_say_that_it_is_the_first() {
+        let firsts: std::collections::BTreeSet<_> = (0..16)
+            .map(|_| CaseUids::new().unwrap().fresh().unwrap())
+            .collect();
+        assert!(firsts.len() > 1, "{firsts:?}");
     }
 }

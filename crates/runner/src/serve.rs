@@ -57,7 +57,7 @@ type Channel = RunnerChannel<File, File>;
 /// Answers requests until the host ends the conversation. A request that cannot be read is
 /// answered too; only a broken channel ends the runner.
 fn serve(channel: &mut Channel) -> Result<(), RunnerError> {
-    let mut uids = CaseUids::new();
+    let mut uids = CaseUids::new()?;
     while let Some(body) = channel.request().map_err(broken)? {
         let reply = parse_strict(&body, MAX_BODY_BYTES)
             .map_err(|error| RunnerCode::BadRequest.refuse(error))

@@ -10,8 +10,9 @@
 //!    └────────── status pipe ◀──────────┴─────────────────────────────────┘ (closed by execve)
 //! ```
 
+use crate::code::{RunnerCode, RunnerError};
 use crate::walls::Walls;
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
 use std::ffi::CString;
@@ -82,12 +83,11 @@ pub(crate) fn spawn(ends: &Ends, walls: &Walls, act: &Act<'_>) -> io::Result<Chi
 /// The life of the namespace's first process. Whatever fails, it ends here.
 fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        let report = |error: io::Error| report_failure(&format!("cannot start: {error}"));
         if let Err(error) = arrange_descriptors(ends, status) {
-            return report(error);
+            return report_failure(status.as_fd(), &format!("descriptors: {error}"));
         }
         match fork() {
-            Err(error) => report(error),
+            Err(error) => report_failure(arranged_status(), &format!("fork: {error}")),
             Ok(None) => program(walls, act),
             Ok(Some(program)) => {
                 close_range(0, SELECTOR_WRITE);
@@ -124,17 +124,17 @@ fn program(walls: &Walls, act: &Act<'_>) -> ! {
 const NOT_STARTED: u8 = 126;
 
 fn fail(reason: &str) -> u8 {
-    report_failure(reason);
+    report_failure(arranged_status(), reason);
     NOT_STARTED
 }
 
-fn report_failure(reason: &str) {
+fn report_failure(status: BorrowedFd<'_>, reason: &str) {
     let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
     let length = u16::try_from(reason.len()).unwrap_or(0);
     let mut message = vec![FAILED];
     message.extend(length.to_le_bytes());
     message.extend(reason);
-    write_status(&message);
+    write_status(status, &message);
 }
 
 /// Reaps everything in the namespace until the program itself ends; then says how it ended.
@@ -147,7 +147,7 @@ fn report_end(program: c_int) {
         if pid == program {
             let mut message = vec![WAITED];
             message.extend(status.to_le_bytes());
-            return write_status(&message);
+            return write_status(arranged_status(), &message);
         }
         if pid < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
             return;
@@ -155,12 +155,16 @@ fn report_end(program: c_int) {
     }
 }
 
-fn write_status(message: &[u8]) {
-    // SAFETY: `arrange_descriptors` put the status pipe at this number, and it stays open until the
-    // process ends or executes; where that failed the number may be closed, and the write fails.
-    let status = unsafe { BorrowedFd::borrow_raw(STATUS) };
-    // The runner takes silence as a failed launch, so a failed write needs no answer.
+fn write_status(status: BorrowedFd<'_>, message: &[u8]) {
+    // The runner takes silence as the end of the program, so a failed write needs no answer.
     let _ = rustix::io::write(status, message);
+}
+
+/// The status pipe, once the descriptors are in their places.
+fn arranged_status() -> BorrowedFd<'static> {
+    // SAFETY: only called after `arrange_descriptors`, which put it there; it stays open until the
+    // process ends or executes.
+    unsafe { BorrowedFd::borrow_raw(STATUS) }
 }
 
 /// Puts the pipes where a program expects them and closes everything else.
@@ -326,24 +330,29 @@ pub(crate) fn is_open(descriptor: c_int) -> bool {
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) >= 0 }
 }
 
-/// Kills and reaps every process the runner can see. True when nobody was left at the end.
+/// Kills and reaps every process the runner can see, and proves that nobody is left.
 ///
 /// Only as pid 1: there, everybody is the session and nobody else.
-pub(crate) fn sweep() -> bool {
-    (0..MAX_SWEEPS).any(|_| {
-        if rustix::process::getpid() != Pid::INIT {
-            return false;
-        }
-        // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
-        let nobody = unsafe { libc::kill(-1, libc::SIGKILL) } < 0
-            && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-        reap();
-        nobody
-    })
+pub(crate) fn sweep() -> Result<(), RunnerError> {
+    if (0..MAX_SWEEPS).any(|_round| is_alone()) {
+        return Ok(());
+    }
+    Err(RunnerCode::Inside.refuse("processes of a finished run are still there"))
 }
 
-/// A killed process is gone at the latest when it leaves the kernel; between two looks lies one
-/// round of reaping.
+fn is_alone() -> bool {
+    if rustix::process::getpid() != Pid::INIT {
+        return false;
+    }
+    // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
+    let nobody = unsafe { libc::kill(-1, libc::SIGKILL) } < 0
+        && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    reap();
+    nobody
+}
+
+/// Rounds of killing and reaping: a run's own init is reaped before the first, so the first finds
+/// nobody unless something is wrong.
 const MAX_SWEEPS: usize = 1_000;
 
 fn reap() {

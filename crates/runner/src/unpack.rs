@@ -86,11 +86,9 @@ fn unpack_one(walls: &Walls, package: &CrateFile) -> Result<(), RunnerError> {
     let body = || unpack_from_stdin(package);
     let child = spawn(&ends, walls, &Act::Inside(&body)).map_err(inside("clone"))?;
     drop(ends);
-    let outcome = pump::drive(&child, wires, &[], &LIMITS)?;
-    if !sweep() {
-        return Err(RunnerCode::Inside.refuse("processes of an unpacking are still there"));
-    }
-    judge(package, &outcome)
+    let outcome = pump::drive(&child, wires, &[], &LIMITS);
+    sweep()?;
+    judge(package, &outcome?)
 }
 
 fn judge(package: &CrateFile, outcome: &Outcome) -> Result<(), RunnerError> {

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -93,6 +94,9 @@ int main(int argc, char **argv, char **envp) {
         write_file("/case/left", "behind");
         mkdir("/case/locked", 0700);
         mkdir("/case/locked/in", 0700);
+        setxattr("/case", "user.mark", "seen", 4, 0);
+        struct timespec times[2] = {{1, 0}, {1, 0}};
+        utimensat(AT_FDCWD, "/case", times, 0);
         symlink("/exe", "/case/link");
         mkfifo("/case/pipe", 0600);
         for (int i = 0; i < 1200; i++) if (mkdir("d", 0700) || chdir("d")) break;
@@ -115,6 +119,10 @@ int main(int argc, char **argv, char **envp) {
         say("stat", stat("/case/left", &st));
         say("mode", stat("/case", &st) ? -1 : (st.st_mode & 07777));
         say("entries", st.st_nlink);
+        say("mark", getxattr("/case", "user.mark", 0, 0));
+        say("old", st.st_mtime < 1000);
+        write_file("/case/number", "");
+        say("inode", stat("/case/number", &st) ? -1 : st.st_ino);
         return 0;
     }
     if (is(act, "cat")) { read_file(argv[2]); return 0; }

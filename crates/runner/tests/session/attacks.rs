@@ -22,8 +22,9 @@ fn attack(bubble: &mut Bubble, act: &str) -> Outcome {
     outcome
 }
 
-/// What a case sees of an untouched scratch: no leftover, its own mode, no subdirectory.
-const CLEAN: &str = "stat -1 ENOENT\nmode 448 ok\nentries 2 ok\n";
+/// What a case sees of an untouched scratch: no leftover, its own mode, no subdirectory, nothing on
+/// the directory itself, and the inode number of the first file of a file system.
+const CLEAN: &str = "stat -1 ENOENT\nmode 448 ok\nentries 2 ok\nmark -1 ENODATA\nold 0 ok\n/case/number 3 ok\ninode 2 ok\n";
 
 #[test]
 fn a_fork_bomb_ends_with_its_wall_clock() {

@@ -11,10 +11,12 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// An ordinary uid of the machine that nobody has, in steps of the map's length.
-const BASE: u32 = 700_000_000;
+/// First of the ordinary uids that sessions of these tests get, each a range of its own: limits are
+/// counted by uid, and a fork bomb in one session must not reach another.
+const FIRST_BASE: u32 = 700_000_000;
 const MAPPED: u32 = 1_000_000;
 /// Processes and threads of a session: enough for a build, an end for a fork bomb.
 const MAX_PROCESSES: u64 = 120;
@@ -59,14 +61,15 @@ impl Bubble {
             eprintln!("NOT MEASURED: needs root and bubblewrap");
             return None;
         }
+        let base = fresh_base();
         let tools = tempfile::tempdir().unwrap();
         compile_attacker(tools.path());
         let runner = tools.path().join("flights");
         fs::copy(runner_program(), &runner).unwrap();
         fs::create_dir(tools.path().join("rust")).unwrap();
         open_to_all(tools.path());
-        let (mut bwrap, info) = start(tools.path(), &runner);
-        info.map(&mut bwrap);
+        let (mut bwrap, info) = start(base, tools.path(), &runner);
+        info.map(base, &mut bwrap);
         let (to, from) = (bwrap.stdin.take().unwrap(), bwrap.stdout.take().unwrap());
         let mut channel = HostChannel::new(from.into(), to.into()).unwrap();
         let hello = channel.hello(soon()).unwrap();
@@ -177,7 +180,7 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn map(mut self, bwrap: &mut Child) {
+    fn map(mut self, base: u32, bwrap: &mut Child) {
         let mut said = String::new();
         while !said.trim_end().ends_with('}') {
             let mut piece = [0; 512];
@@ -188,18 +191,18 @@ impl Handshake {
         let info: serde_json::Value = serde_json::from_str(&said).unwrap();
         let pid = info["child-pid"].as_u64().unwrap();
         for map in ["uid_map", "gid_map"] {
-            fs::write(format!("/proc/{pid}/{map}"), format!("0 {BASE} {MAPPED}\n")).unwrap();
+            fs::write(format!("/proc/{pid}/{map}"), format!("0 {base} {MAPPED}\n")).unwrap();
         }
         self.go.write_all(b"x").unwrap();
     }
 }
 
-fn start(tools: &Path, runner: &Path) -> (Child, Handshake) {
+fn start(base: u32, tools: &Path, runner: &Path) -> (Child, Handshake) {
     let (info, info_write) = pipe();
     let (go_read, go) = pipe();
     // What lies in a home directory is bound where an ordinary uid can reach it, then the uid goes.
     let steps = format!(
-        "mount --bind \"$1\" \"$2\" && shift 2 && exec setpriv --reuid {BASE} --regid {BASE} \
+        "mount --bind \"$1\" \"$2\" && shift 2 && exec setpriv --reuid {base} --regid {base} \
          --clear-groups prlimit --nproc={MAX_PROCESSES} bwrap \"$@\""
     );
     let mut command = Command::new("/usr/bin/unshare");
@@ -282,6 +285,12 @@ fn rust() -> PathBuf {
         .output()
         .unwrap();
     PathBuf::from(String::from_utf8(printed.stdout).unwrap().trim_end())
+}
+
+fn fresh_base() -> u32 {
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let number = std::process::id() * 16 + OPENED.fetch_add(1, Ordering::Relaxed);
+    FIRST_BASE + number % 1_000 * MAPPED
 }
 
 /// A pipe that children inherit.
