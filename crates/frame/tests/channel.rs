@@ -350,6 +350,35 @@ fn a_runner_that_is_used_out_of_turn_says_so() {
 }
 
 #[test]
+fn what_is_promised_is_promised_once_and_nothing_unless_told() {
+    let twin = &frame::runner_attacks()[0].twin;
+    let mut runner = RunnerChannel::new(twin.as_slice(), Vec::new());
+    runner.request().unwrap();
+    let mut first = [0; 3];
+    runner
+        .payload(frame::PROMISED)
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    let again = runner.payload(frame::PROMISED).unwrap_err();
+    assert_eq!(again.code, FrameCode::ProtocolViolation);
+    let mut untold = RunnerChannel::new(twin.as_slice(), Vec::new());
+    untold.request().unwrap();
+    assert_eq!(
+        untold.reply(b"?").unwrap_err().code,
+        FrameCode::ProtocolViolation
+    );
+    let bare = [
+        encode(Kind::Request, 1, b"probe").unwrap(),
+        encode(Kind::End, 1, &[]).unwrap(),
+    ];
+    let bare = bare.concat();
+    let mut runner = RunnerChannel::new(bare.as_slice(), Vec::new());
+    runner.request().unwrap();
+    runner.reply(b"done").unwrap();
+}
+
+#[test]
 fn the_oracle_accepts_every_attack_and_every_twin_in_every_split() {
     for attack in [frame::host_attacks(), frame::runner_attacks()].concat() {
         for step in 0..16 {

@@ -106,6 +106,10 @@ enum RunnerState {
     Idle {
         last: u32,
     },
+    /// Request `seq` has begun, and what it promises is not known yet: nothing, unless told.
+    Asked {
+        seq: u32,
+    },
     /// `left` bytes of request `seq` are still promised.
     Receiving {
         seq: u32,
@@ -144,15 +148,16 @@ impl RequestReader {
         }
     }
 
-    /// How many bytes of DATA the request that was just accepted promises. Zero unless told.
+    /// How many bytes of DATA the request that was just accepted promises. Zero unless told, and
+    /// told once.
     ///
     /// # Errors
-    /// No request is being received.
+    /// No request was just accepted.
     pub fn promise(&mut self, bytes: u64) -> Result<(), FrameError> {
-        let RunnerState::Receiving { left, .. } = &mut self.state else {
-            return Err(self.violation("a promise without a request"));
+        let RunnerState::Asked { seq } = self.state else {
+            return Err(self.violation("a promise without a request, or a second one"));
         };
-        *left = bytes;
+        self.state = RunnerState::Receiving { seq, left: bytes };
         Ok(())
     }
 
@@ -164,7 +169,7 @@ impl RequestReader {
         let Message { kind, seq, body } = message;
         match (self.state, kind) {
             (RunnerState::Idle { last }, Kind::Request) if last.checked_add(1) == Some(seq) => {
-                self.state = RunnerState::Receiving { seq, left: 0 };
+                self.state = RunnerState::Asked { seq };
                 Ok(Event::Request { seq, body })
             }
             (RunnerState::Receiving { seq: now, left }, Kind::Data) if seq == now => {
@@ -177,7 +182,10 @@ impl RequestReader {
                 self.state = RunnerState::Receiving { seq, left };
                 Ok(Event::Data(body))
             }
-            (RunnerState::Receiving { seq: now, left: 0 }, Kind::End) if seq == now => {
+            (
+                RunnerState::Asked { seq: now } | RunnerState::Receiving { seq: now, left: 0 },
+                Kind::End,
+            ) if seq == now => {
                 self.state = RunnerState::Idle { last: seq };
                 Ok(Event::End)
             }
@@ -187,7 +195,10 @@ impl RequestReader {
 
     /// Whether a request has begun and its end has not come.
     pub(super) fn is_receiving(&self) -> bool {
-        matches!(self.state, RunnerState::Receiving { .. })
+        matches!(
+            self.state,
+            RunnerState::Asked { .. } | RunnerState::Receiving { .. }
+        )
     }
 
     fn violation(&mut self, detail: impl std::fmt::Display) -> FrameError {
