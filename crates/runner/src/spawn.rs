@@ -365,3 +365,29 @@ fn reap() {
 pub(crate) fn hide() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::dumpable_behavior;
+
+    #[test]
+    fn hidden_is_hidden() {
+        let status = in_child(|| {
+            hide().unwrap();
+            u8::from(dumpable_behavior().unwrap() != DumpableBehavior::NotDumpable)
+        });
+        assert_eq!(status.unwrap(), 0);
+    }
+
+    #[test]
+    fn a_panic_in_a_child_stays_in_the_child() {
+        let status = in_child(|| panic!("in the child")).unwrap();
+        assert_eq!(status >> 8, i32::from(NOT_STARTED));
+    }
+
+    #[test]
+    fn nobody_but_a_first_process_sweeps() {
+        assert_eq!(sweep().unwrap_err().code, RunnerCode::Inside);
+    }
+}
