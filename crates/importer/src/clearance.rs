@@ -1,0 +1,118 @@
+use crate::{Host, ImportError, ImporterCode};
+use flightproof_core::{CommitId, Digest, escape};
+use flightproof_evidence::{Captured, Closed};
+use flightproof_ledger::AdmissionKey;
+
+/// The right to move one branch once, from the captured baseline to the captured head. It can only
+/// be made from a capture, a session that left nothing, and a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clearance {
+    branch: String,
+    baseline: CommitId,
+    head: CommitId,
+    certificate: Digest,
+}
+
+impl Clearance {
+    /// Clears a captured commit for a branch, named as people name it (`main`).
+    ///
+    /// # Errors
+    /// `SESSION_NOT_CLEAN` if the closed session left something, `BRANCH_NAME`.
+    pub fn new(
+        closed: &Closed,
+        certificate: Digest,
+        captured: &Captured,
+        branch: &str,
+    ) -> Result<Self, ImportError> {
+        if !closed.is_clean() {
+            return Err(ImporterCode::SessionNotClean.refuse(format!(
+                "{} processes, {} cgroups, {} mounts, {} folders",
+                closed.processes, closed.cgroups, closed.mounts, closed.directories
+            )));
+        }
+        if !is_plain_branch(branch) {
+            return Err(ImporterCode::BranchName.refuse(escape(branch, 80)));
+        }
+        Ok(Self {
+            branch: format!("refs/heads/{branch}"),
+            baseline: captured.baseline,
+            head: captured.head,
+            certificate,
+        })
+    }
+
+    pub(crate) fn key(&self, host: &Host) -> AdmissionKey {
+        AdmissionKey {
+            repository: host.name().to_owned(),
+            branch: self.branch.clone(),
+            baseline: self.baseline,
+            head: self.head,
+        }
+    }
+
+    pub(crate) fn certificate(&self) -> Digest {
+        self.certificate
+    }
+}
+
+/// Git's rules for a branch and a little more: a name that needs no quoting anywhere.
+fn is_plain_branch(name: &str) -> bool {
+    /// Longest name in bytes; its lock file must fit a file system.
+    const MOST: usize = 200;
+    let plain_segment = |segment: &str| {
+        !segment.is_empty()
+            && !segment.starts_with(['.', '-'])
+            && !segment.ends_with(['.'])
+            && !segment.to_lowercase().ends_with(".lock")
+    };
+    name.len() <= MOST
+        && name != "HEAD"
+        && !name.starts_with("refs/")
+        && !name.contains("..")
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_./+#".contains(c))
+        && name.split('/').all(plain_segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_branch_names_are_cleared() {
+        for name in ["main", "topic/one", "v1.2", "größe", "a-b_c+d#1"] {
+            assert!(is_plain_branch(name), "{name}");
+        }
+        let long = "a".repeat(201);
+        for name in [
+            "",
+            "HEAD",
+            "-d",
+            "a/-b",
+            "a..b",
+            "a/",
+            "/a",
+            "a//b",
+            ".a",
+            "a/.b",
+            "a.",
+            "x.lock",
+            "x.LOCK/y",
+            "refs/heads/main",
+            "a b",
+            "a\nb",
+            "a~1",
+            "a^",
+            "a:b",
+            "a?",
+            "a*",
+            "a[",
+            "a\\b",
+            "a@{1}",
+            long.as_str(),
+        ] {
+            assert!(!is_plain_branch(name), "{name:?}");
+        }
+    }
+}

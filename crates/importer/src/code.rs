@@ -1,0 +1,166 @@
+use flightproof_core::Refused;
+
+flightproof_core::refusal_codes! {
+    /// Refusals of the importer.
+    pub enum ImporterCode in "importer" {
+        /// No git program.
+        GitMissing = "GIT_MISSING", Environment,
+            "no usable git program was found", "commits are read and branches are moved by git", "install git 2.39 or newer";
+        /// The git program is too old.
+        GitTooOld = "GIT_TOO_OLD", Environment,
+            "the git program is older than 2.39", "older versions lack the switches that keep a repository's own programs from running", "install git 2.39 or newer";
+        /// Git failed, died, or answered in a way it should not.
+        GitFailed = "GIT_FAILED", Environment,
+            "git failed or gave an answer that makes no sense", "an answer that never came is not \"nothing changed\"", "run `git fsck` in the repository and try again";
+        /// Git took too long.
+        GitDeadline = "GIT_DEADLINE", Environment,
+            "git did not answer in time", "a repository can be built to keep git busy for ever", "look at the repository's size and at the disk, then try again";
+        /// A temporary directory could not be used.
+        ScratchFailed = "SCRATCH_FAILED", Environment,
+            "the scratch folder could not be written", "objects are checked in a place of their own", "free space in the temporary folder or name another one";
+        /// The folder is no repository.
+        NotARepository = "NOT_A_REPOSITORY", Usage,
+            "the folder is not the top of a git repository", "only a repository has commits", "name the folder that has the .git entry, or a bare repository";
+        /// A kind of repository that is not handled yet.
+        HostUnsupported = "HOST_UNSUPPORTED", Environment,
+            "the repository uses a feature that is not handled", "what is not understood is not judged", "use a full SHA-1 clone with ordinary refs";
+        /// The repository belongs to somebody else.
+        HostForeign = "HOST_FOREIGN", Environment,
+            "the repository belongs to another user", "its owner could turn a write into a write elsewhere", "run as the owner of the repository";
+        /// Hooks defined in configuration, on a git that cannot switch them off.
+        HostHooks = "HOST_HOOKS", Environment,
+            "the repository's configuration defines a hook that this git would run", "git 2.54 runs such hooks even when hooks are switched off", "use another version of git or remove the hook from the configuration";
+        /// The name does not lead to a commit.
+        UnknownRevision = "UNKNOWN_REVISION", Usage,
+            "the revision does not name a commit of the repository", "only a commit can be certified", "check the spelling and that the commit was fetched";
+        /// An object is not there.
+        ObjectMissing = "OBJECT_MISSING", Input,
+            "an object that the commit needs is not in the repository", "a commit that is not whole cannot be checked", "fetch the whole commit, or run `git fsck`";
+        /// An object is of another kind than its place says.
+        ObjectKind = "OBJECT_KIND", Input,
+            "an object is of another kind than its place says", "a tree that points at a commit is a forgery", "make the commit with an ordinary git";
+        /// An object's bytes do not have the hash that names it.
+        ObjectHashMismatch = "OBJECT_HASH_MISMATCH", Input,
+            "an object's content does not have the hash that names it", "somebody put other bytes in its place", "do not use this repository; clone again from a source you trust";
+        /// The commit's form is wrong.
+        CommitMalformed = "COMMIT_MALFORMED", Input,
+            "the commit object is not well formed", "programs would disagree about what it says", "make the commit with an ordinary git";
+        /// The commit has a header that is not allowed.
+        CommitHeader = "COMMIT_HEADER", Input,
+            "the commit has a header besides tree, parent, author and committer", "signatures, encodings and unknown headers change what people are shown", "make the commit without a signature and in UTF-8";
+        /// A date that cannot be true.
+        CommitDate = "COMMIT_DATE", Input,
+            "the commit's date or time zone cannot be true", "a false date misleads those who read the history", "make the commit with the clock set right";
+        /// Text with characters that act on a terminal or reorder what is shown.
+        CommitText = "COMMIT_TEXT", Input,
+            "the commit's names or message hold control or reordering characters, are not UTF-8, or are too long", "such text shows people something else than what it is", "write plain text";
+        /// The commit is not on the baseline.
+        NotOnBaseline = "NOT_ON_BASELINE", Input,
+            "the commit's only parent is not the baseline", "one commit comes home at a time, on exactly the baseline", "rebase and squash the work into one commit on the baseline";
+        /// More than one parent.
+        MergeCommit = "MERGE_COMMIT", Input,
+            "the candidate is a merge", "a merge brings history that nobody checked", "rebase and squash the work into one commit on the baseline";
+        /// Nothing changed.
+        NoChange = "NO_CHANGE", Input,
+            "the candidate has the same tree as the baseline", "there is nothing to certify", "name the commit that holds the work";
+        /// Author or committer is not who it should be.
+        IdentityMismatch = "IDENTITY_MISMATCH", Policy,
+            "author or committer is not the identity asked for", "work must carry the name it was done under", "commit under the identity of the flight";
+        /// A tree's form is wrong.
+        TreeMalformed = "TREE_MALFORMED", Input,
+            "a tree object is not well formed", "programs would disagree about what it holds", "make the commit with an ordinary git";
+        /// A tree's order is wrong.
+        TreeUnsorted = "TREE_UNSORTED", Input,
+            "the entries of a tree are out of order", "programs that search it would miss some", "make the commit with an ordinary git";
+        /// One name twice.
+        TreeDuplicate = "TREE_DUPLICATE", Input,
+            "a tree has two entries of one name", "which of the two is checked out depends on the program", "make the commit with an ordinary git";
+        /// A mode that git shows as another.
+        TreeMode = "TREE_MODE", Input,
+            "an entry's mode is none that git writes", "git shows such a mode as another one than it is", "make the commit with an ordinary git";
+        /// A directory with nothing in it.
+        EmptyTree = "EMPTY_TREE", Input,
+            "a directory of the candidate is empty", "it vanishes in a checkout, so the tree on disk is another one", "remove the entry";
+        /// A symlink was added, changed or removed.
+        SymlinkChanged = "SYMLINK_CHANGED", Input,
+            "the candidate adds, changes or removes a symbolic link", "a link can lead a later write out of the tree", "leave symbolic links as they are";
+        /// A submodule was added, changed or removed.
+        GitlinkChanged = "GITLINK_CHANGED", Input,
+            "the candidate adds, changes or removes a submodule", "a submodule brings content that is not in the commit", "leave submodules as they are";
+        /// A name equal to `.git` on some file system.
+        GitName = "GIT_NAME", Input,
+            "a name is equal to .git on some file system", "a checkout there would overwrite the repository's own files", "use another name";
+        /// A name some file system cannot hold, or that hides what it is.
+        NameRefused = "NAME_REFUSED", Input,
+            "a new name has characters or a form that some file system or terminal treats specially", "it would be another file there, or shown as another", "use a plain name";
+        /// Two names that are one on some file system.
+        NameCollision = "NAME_COLLISION", Input,
+            "a new name equals another one but for case or Unicode form", "on some file systems one overwrites the other", "use a name of its own";
+        /// A path is too long.
+        PathTooLong = "PATH_TOO_LONG", Input,
+            "a path is longer than 512 bytes or one of its names longer than 255", "it could not be unpacked everywhere", "use a shorter path";
+        /// An unchanged path that a snapshot cannot hold.
+        PathUnfit = "PATH_UNFIT", Input,
+            "a path that the baseline already has cannot be written into a snapshot", "the session must get exactly the captured tree", "rename the file in the baseline first: UTF-8 in NFC, no control characters, no backslash";
+        /// A repository hidden in the tree.
+        NestedRepository = "NESTED_REPOSITORY", Input,
+            "a directory of the candidate becomes a git repository of its own", "git would obey the configuration in it", "do not commit HEAD, objects and refs side by side";
+        /// Too many bytes.
+        BytesOverLimit = "BYTES_OVER_LIMIT", Input,
+            "the change is larger than the limit", "what is judged must be small enough to be judged", "split the work";
+        /// Too many objects.
+        ObjectsOverLimit = "OBJECTS_OVER_LIMIT", Input,
+            "the change has more objects than the limit", "what is judged must be small enough to be judged", "split the work";
+        /// Too many tree entries looked at.
+        EntriesOverLimit = "ENTRIES_OVER_LIMIT", Input,
+            "comparing the two trees passes the limit of entries", "a few small trees can stand for millions of paths", "split the work";
+        /// Too many paths changed.
+        ChangesOverLimit = "CHANGES_OVER_LIMIT", Input,
+            "more paths changed than the limit", "what is judged must be small enough to be judged", "split the work";
+        /// Too deep.
+        DepthOverLimit = "DEPTH_OVER_LIMIT", Input,
+            "directories are nested deeper than the limit", "deep nesting breaks the programs that walk it", "use a flatter layout";
+        /// The whole tree is too large.
+        SnapshotOverLimit = "SNAPSHOT_OVER_LIMIT", Input,
+            "the whole tree is larger than a snapshot may be", "the session gets the whole tree in one piece", "keep large files out of the repository";
+        /// The bundle is too large.
+        BundleOverLimit = "BUNDLE_OVER_LIMIT", Input,
+            "the commit does not fit into a bundle of 131,072 bytes", "what is judged must be small enough to be judged", "split the work";
+        /// The bundle is not as agreed.
+        BundleMalformed = "BUNDLE_MALFORMED", Ours,
+            "the bundle that git wrote is not of the agreed form", "only one form is ever read back", "report this as a bug with the version of git";
+        /// A path outside the grants.
+        PathNotGranted = "PATH_NOT_GRANTED", Policy,
+            "the candidate changes a path that was not granted", "an author may touch only what was asked for", "grant the path with --grant, or undo the change";
+        /// A protected path that was not granted by its own name.
+        ProtectedPath = "PROTECTED_PATH", Policy,
+            "the candidate changes a file that controls git, a build service, an editor or an agent", "such a file acts outside the program that is judged", "grant exactly this path with --grant, or undo the change";
+        /// The session left something.
+        SessionNotClean = "SESSION_NOT_CLEAN", Environment,
+            "the session that judged the work left something behind", "what still runs can still act", "run the flight again; the next run reports and cleans what was left";
+        /// The branch's name is not plain.
+        BranchName = "BRANCH_NAME", Usage,
+            "the name is not that of an ordinary local branch", "only a plain branch is moved", "name a branch such as main or topic/one";
+        /// There is no such branch.
+        BranchMissing = "BRANCH_MISSING", Usage,
+            "the repository has no such branch", "only an existing branch is moved", "create the branch at the baseline first";
+        /// The branch is a symbolic one.
+        BranchUnfit = "BRANCH_UNFIT", Environment,
+            "the branch is a pointer to another one, or not an ordinary file", "moving it would move something else", "name the branch it points to";
+        /// The branch is checked out.
+        BranchCheckedOut = "BRANCH_CHECKED_OUT", Environment,
+            "the branch is checked out, or in use by a rebase or bisect", "its files on disk would no longer fit it", "switch the working tree to another branch, or admit into another branch";
+        /// The branch is elsewhere.
+        BranchMoved = "BRANCH_MOVED", Environment,
+            "the branch is not at the baseline", "what was certified is a change of the baseline", "rebase the work onto the branch and certify again";
+        /// Somebody holds the branch's lock file.
+        BranchLocked = "BRANCH_LOCKED", Environment,
+            "git could not lock the branch", "another git is at work on it, or one was killed and left its lock file", "wait; if no git runs, remove the lock file named here";
+        /// The branch was asked to move and nobody knows whether it did.
+        AdmissionUncertain = "ADMISSION_UNCERTAIN", Environment,
+            "whether the branch moved is not known yet", "an outcome is never guessed", "run again: the recovery reads the branch and records what happened";
+    }
+}
+
+/// A refusal of this crate.
+pub type ImportError = Refused<ImporterCode>;

@@ -1,0 +1,365 @@
+use crate::git::{Git, Place, Verb};
+use crate::{ImportError, ImporterCode};
+use flightproof_core::{CommitId, escape};
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// A repository of the user: where its parts are, found by reading files and not by asking git,
+/// which would obey what it finds.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// What `HEAD` lies in: the folder of this working tree.
+    git_dir: PathBuf,
+    /// What objects and branches lie in: one for all working trees.
+    common: PathBuf,
+    /// The same as text, the repository's name in the ledger.
+    name: String,
+    bare: bool,
+}
+
+/// Longest small file of a repository that is read: a `HEAD`, a `commondir`.
+const SMALL_FILE: u64 = 4096;
+
+impl Host {
+    /// Finds the parts of the repository whose top, or whose git folder, is `top`.
+    ///
+    /// # Errors
+    /// `NOT_A_REPOSITORY`, or `HOST_UNSUPPORTED` for SHA-256, reftable, partial clones and
+    /// repositories that borrow objects over a network.
+    pub fn open(git: &Git, top: &Path) -> Result<Self, ImportError> {
+        let top = top.canonicalize().map_err(|e| not_a_repository(top, e))?;
+        let git_dir = find_git_dir(&top)?;
+        let common = find_common_dir(&git_dir)?;
+        for part in ["objects", "refs"] {
+            if !common.join(part).is_dir() {
+                return Err(not_a_repository(&top, format!("it has no {part}")));
+            }
+        }
+        let name = common
+            .to_str()
+            .filter(|name| !name.contains('\n'))
+            .ok_or_else(|| unsupported("its path is not plain UTF-8 on one line"))?
+            .to_owned();
+        let settings = Settings::read(git, &common.join("config"))?;
+        settings.check()?;
+        if common.join("objects/info/http-alternates").exists() {
+            return Err(unsupported("it borrows objects over a network"));
+        }
+        let bare = settings.is_true("core.bare") && !git_dir.ends_with(".git");
+        Ok(Self {
+            git_dir,
+            common,
+            name,
+            bare,
+        })
+    }
+
+    /// The folder that all its working trees share, as text: its name in the ledger.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The commit a name stands for, such as a branch, a tag or `HEAD~1`.
+    ///
+    /// # Errors
+    /// `UNKNOWN_REVISION`.
+    pub fn resolve(&self, git: &Git, revision: &str) -> Result<CommitId, ImportError> {
+        /// Longest revision in bytes; the longest sensible ones are branch names.
+        const MOST: usize = 256;
+        let unknown = || ImporterCode::UnknownRevision.refuse(escape(revision, MOST));
+        if revision.is_empty() || revision.len() > MOST || revision.contains(char::is_control) {
+            return Err(unknown());
+        }
+        // A whole id needs no looking up, and whoever reads it finds out what it is.
+        if let Ok(id) = revision.parse() {
+            return Ok(id);
+        }
+        self.rev_parse(git, &format!("{revision}^{{commit}}"))?
+            .ok_or_else(unknown)
+    }
+
+    /// The commit of a branch by its full name; `None` if there is no such branch or
+    /// its commit cannot be read.
+    pub(crate) fn tip(&self, git: &Git, branch: &str) -> Result<Option<CommitId>, ImportError> {
+        self.rev_parse(git, &format!("{branch}^{{commit}}"))
+    }
+
+    fn rev_parse(&self, git: &Git, what: &str) -> Result<Option<CommitId>, ImportError> {
+        let words = ["--verify", "--quiet", "--end-of-options", what].map(OsStr::new);
+        let answer = git.ask(Verb::RevParse, self.place(), &words)?;
+        let text = std::str::from_utf8(&answer.stdout).unwrap_or_default();
+        match (answer.code == 0, text.trim_end_matches('\n').parse()) {
+            (true, Ok(id)) => Ok(Some(id)),
+            (false, _) => Ok(None),
+            (true, Err(e)) => Err(ImporterCode::GitFailed.refuse(format!("rev-parse: {e}"))),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::Host(&self.git_dir)
+    }
+
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.common.join("objects")
+    }
+
+    /// Refuses a branch that is a pointer to another one, or that lies beyond a symbolic link.
+    pub(crate) fn check_plain(&self, branch: &str) -> Result<(), ImportError> {
+        let file = self.common.join(branch);
+        let unfit = |what: &str| {
+            Err(ImporterCode::BranchUnfit.refuse(format!("{}: {what}", escape(branch, 200))))
+        };
+        for folder in file.ancestors().skip(1).take_while(|f| **f != *self.common) {
+            if std::fs::symlink_metadata(folder).is_ok_and(|found| !found.is_dir()) {
+                return unfit("a folder of it is a link");
+            }
+        }
+        match std::fs::symlink_metadata(&file) {
+            // It lies in packed-refs, where only plain branches are.
+            Err(_) => Ok(()),
+            Ok(found) if !found.is_file() => unfit("it is not an ordinary file"),
+            Ok(_) => match read_small(&file)? {
+                Some(text) if text.starts_with("ref:") => unfit("it points to another branch"),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Waits until the branch's new value survives a power loss: git syncs the file, and nobody
+    /// the folders that hold its name.
+    pub(crate) fn sync_branch(&self, branch: &str) -> Result<(), ImportError> {
+        let file = self.common.join(branch);
+        for folder in file.ancestors().skip(1).take_while(|f| **f != *self.common) {
+            let synced = std::fs::File::open(folder).and_then(|f| f.sync_all());
+            match synced {
+                Ok(()) => {}
+                // A branch that lies in packed-refs needs no folder.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => return Err(ImporterCode::AdmissionUncertain.refuse(e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The lock file of a branch, if there is one.
+    pub(crate) fn lock_of(&self, branch: &str) -> Option<PathBuf> {
+        let file = self.common.join(format!("{branch}.lock"));
+        std::fs::symlink_metadata(&file).is_ok().then_some(file)
+    }
+
+    /// Refuses to write into a repository of another user.
+    pub(crate) fn check_owner(&self, user: u32) -> Result<(), ImportError> {
+        let refs = self.common.join("refs");
+        for folder in [&self.git_dir, &self.common, &refs, &refs.join("heads")] {
+            let found =
+                std::fs::symlink_metadata(folder).map_err(|e| not_a_repository(folder, e))?;
+            if found.uid() != user || !found.is_dir() {
+                return Err(ImporterCode::HostForeign.refuse(format!(
+                    "{}: owner {}, we are {user}, folder: {}",
+                    escape(folder.to_string_lossy().as_ref(), 200),
+                    found.uid(),
+                    found.is_dir()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses hooks in the configuration where this git could not be told to leave them alone.
+    pub(crate) fn check_hooks(&self, git: &Git) -> Result<(), ImportError> {
+        if !git.version().runs_config_hooks() {
+            return Ok(());
+        }
+        let words = ["--includes", "--list", "-z"].map(OsStr::new);
+        let answer = git.ask(Verb::Config, self.place(), &words)?;
+        if answer.code != 0 {
+            return Err(ImporterCode::GitFailed.refuse(answer.complaint));
+        }
+        match Settings::parse(&answer.stdout)?.first_under("hook.", ".command") {
+            Some(key) => Err(ImporterCode::HostHooks.refuse(escape(key, 200))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a branch that a working tree has checked out, or that a rebase or bisect started
+    /// in one will come back to.
+    pub(crate) fn check_idle(&self, branch: &str) -> Result<(), ImportError> {
+        let mut places = vec![self.common.clone()];
+        if let Ok(trees) = std::fs::read_dir(self.common.join("worktrees")) {
+            places.extend(trees.flatten().map(|tree| tree.path()));
+        }
+        for place in places {
+            for pointer in POINTERS {
+                if self.bare && place == self.common && pointer == "HEAD" {
+                    continue;
+                }
+                if points_to(&place.join(pointer), branch)? {
+                    return Err(ImporterCode::BranchCheckedOut.refuse(format!(
+                        "{} in {}",
+                        escape(branch, 200),
+                        escape(place.join(pointer).to_string_lossy().as_ref(), 300)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Files of a working tree that name the branch it is on or will return to.
+const POINTERS: [&str; 4] = [
+    "HEAD",
+    "rebase-merge/head-name",
+    "rebase-apply/head-name",
+    "BISECT_START",
+];
+
+fn points_to(file: &Path, branch: &str) -> Result<bool, ImportError> {
+    if let Ok(target) = std::fs::read_link(file) {
+        return Ok(target == Path::new(branch));
+    }
+    let Some(text) = read_small(file)? else {
+        return Ok(false);
+    };
+    let text = text.trim();
+    let named = text.strip_prefix("ref:").map_or(text, str::trim_start);
+    Ok(named == branch || branch.strip_prefix("refs/heads/") == Some(named))
+}
+
+fn find_git_dir(top: &Path) -> Result<PathBuf, ImportError> {
+    let entry = top.join(".git");
+    let Ok(found) = std::fs::symlink_metadata(&entry) else {
+        return Ok(top.to_owned());
+    };
+    if found.is_dir() {
+        return Ok(entry);
+    }
+    if !found.is_file() {
+        return Err(not_a_repository(top, ".git is neither folder nor file"));
+    }
+    let text = read_small(&entry)?.unwrap_or_default();
+    let target = text
+        .strip_prefix("gitdir: ")
+        .ok_or_else(|| not_a_repository(top, ".git names no folder"))?;
+    top.join(target.trim_end_matches('\n'))
+        .canonicalize()
+        .map_err(|e| not_a_repository(top, e))
+}
+
+fn find_common_dir(git_dir: &Path) -> Result<PathBuf, ImportError> {
+    match read_small(&git_dir.join("commondir"))? {
+        Some(text) => git_dir
+            .join(text.trim_end_matches('\n'))
+            .canonicalize()
+            .map_err(|e| not_a_repository(git_dir, e)),
+        None => Ok(git_dir.to_owned()),
+    }
+}
+
+/// A regular file of at most [`SMALL_FILE`] bytes as text; `None` if there is none. A pipe or a
+/// device in its place would block or never end.
+fn read_small(file: &Path) -> Result<Option<String>, ImportError> {
+    let Ok(found) = std::fs::metadata(file) else {
+        return Ok(None);
+    };
+    if !found.is_file() || found.len() > SMALL_FILE {
+        return Err(unsupported(format!(
+            "{} is not a small file",
+            escape(file.to_string_lossy().as_ref(), 300)
+        )));
+    }
+    std::fs::read_to_string(file).map(Some).map_err(|e| {
+        unsupported(format!(
+            "{}: {e}",
+            escape(file.to_string_lossy().as_ref(), 300)
+        ))
+    })
+}
+
+/// The repository's own settings, keys in lower case.
+struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    fn read(git: &Git, file: &Path) -> Result<Self, ImportError> {
+        let words = ["--no-includes", "--list", "-z", "--file"].map(OsStr::new);
+        let words: Vec<&OsStr> = words.into_iter().chain([file.as_os_str()]).collect();
+        let answer = git.ask(Verb::Config, Place::Nowhere, &words)?;
+        if answer.code != 0 {
+            return Err(unsupported(format!(
+                "its configuration: {}",
+                answer.complaint
+            )));
+        }
+        Self::parse(&answer.stdout)
+    }
+
+    fn parse(list: &[u8]) -> Result<Self, ImportError> {
+        let text =
+            std::str::from_utf8(list).map_err(|_| unsupported("its configuration is not UTF-8"))?;
+        let pairs = text
+            .split('\0')
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                // A key without "=" means true.
+                let (key, value) = line.split_once('\n').unwrap_or((line, "true"));
+                (key.to_lowercase(), value.to_owned())
+            });
+        Ok(Self(pairs.collect()))
+    }
+
+    fn check(&self) -> Result<(), ImportError> {
+        for (key, value) in &self.0 {
+            let fine = match key.as_str() {
+                "core.repositoryformatversion" => matches!(value.as_str(), "0" | "1"),
+                "extensions.objectformat" => value == "sha1",
+                "extensions.refstorage" => value == "files",
+                key if key.starts_with("extensions.") => HARMLESS_EXTENSIONS.contains(&key),
+                key if key.starts_with("remote.") => {
+                    !key.ends_with(".promisor") && !key.ends_with(".partialclonefilter")
+                }
+                _ => true,
+            };
+            if !fine {
+                return Err(unsupported(format!(
+                    "{} = {}",
+                    escape(key, 100),
+                    escape(value, 100)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_true(&self, wanted: &str) -> bool {
+        let last = self.0.iter().rev().find(|(key, _)| key == wanted);
+        last.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "yes" | "on" | "1"))
+    }
+
+    fn first_under(&self, prefix: &str, suffix: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .find(|key| key.starts_with(prefix) && key.ends_with(suffix))
+    }
+}
+
+/// Extensions that change nothing about objects or branches.
+const HARMLESS_EXTENSIONS: [&str; 5] = [
+    "extensions.noop",
+    "extensions.noop-v1",
+    "extensions.preciousobjects",
+    "extensions.relativeworktrees",
+    "extensions.worktreeconfig",
+];
+
+fn not_a_repository(path: &Path, why: impl std::fmt::Display) -> ImportError {
+    ImporterCode::NotARepository.refuse(format!(
+        "{}: {why}",
+        escape(path.to_string_lossy().as_ref(), 300)
+    ))
+}
+
+fn unsupported(why: impl std::fmt::Display) -> ImportError {
+    ImporterCode::HostUnsupported.refuse(why)
+}

@@ -1,0 +1,53 @@
+use crate::capture::kept_digest;
+use crate::commit;
+use crate::objects::{Cap, Kind, Objects};
+use crate::scratch::Scratch;
+use crate::walk::{self, Shelf};
+use crate::{Git, Host, ImportError, ImporterCode, bundle, snapshot};
+use flightproof_core::Digest;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Most bytes of a commit object of any history: what the baseline of a capture may have.
+const COMMIT: Cap = Cap {
+    bytes: 1 << 20,
+    code: ImporterCode::BytesOverLimit,
+};
+
+/// The tree of a revision as a certificate names it: its snapshot id, and the digest of the list of
+/// its symlinks and gitlinks where it has any. Every object is hashed again. `scratch` is an empty
+/// folder only we can write; it is emptied again.
+///
+/// # Errors
+/// `UNKNOWN_REVISION`, and those of reading a tree.
+pub fn snapshot_of(
+    git: &Git,
+    host: &Host,
+    revision: &str,
+    scratch: &Path,
+) -> Result<(Digest, Option<Digest>), ImportError> {
+    let commit = host.resolve(git, revision)?;
+    let window = Scratch::over(scratch.join("window.git"), &host.objects(), commit)?;
+    let mut objects = Objects::open(git, window.place())?;
+    let body = objects.read(commit, Kind::Commit, COMMIT)?;
+    let whole = snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)?;
+    Ok((
+        whole.packed.snapshot.snapshot_id(),
+        kept_digest(&whole.kept)?,
+    ))
+}
+
+/// The limits a commit is captured under, by name, as a certificate states them.
+pub fn limits() -> BTreeMap<String, u64> {
+    [
+        ("bundle-bytes", bundle::BUNDLE),
+        ("changed-paths", walk::CHANGES),
+        ("depth", walk::DEPTH),
+        ("new-bytes", walk::NEW_BYTES),
+        ("new-objects", walk::OBJECTS),
+        ("visited-entries", walk::ENTRIES),
+    ]
+    .into_iter()
+    .map(|(name, limit)| (name.to_owned(), limit as u64))
+    .collect()
+}

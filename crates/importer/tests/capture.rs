@@ -1,0 +1,517 @@
+//! What a capture takes and what it refuses, on every git of the machine.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its scene must fail"
+)]
+
+mod scene;
+
+use flightproof_core::{Digest, RelPath};
+use flightproof_evidence::ChangeKind;
+use flightproof_hostile::git::{Answer, Attack, Change, Plan, What, attacks, hex};
+use flightproof_importer::{Git, Grants, Host, ImporterCode};
+use scene::{NOW, Scene, code, fake_git, git, gits, plain_git, real_git};
+use std::collections::HashSet;
+
+fn check(
+    git: &Git,
+    attack: &Attack,
+    honest: &[flightproof_evidence::Change],
+) -> Result<(), String> {
+    let scene = Scene::new(&attack.plan);
+    match (scene.capture(git), attack.answer) {
+        (Err(refused), Answer::Refused(wanted)) if code(&refused) == wanted => {}
+        (Ok(capture), Answer::Unmoved) if capture.captured.changes == honest => {}
+        (Err(refused), answer) => return Err(format!("expected {answer:?}, got {refused}")),
+        (Ok(_), answer) => return Err(format!("expected {answer:?}, was taken")),
+    }
+    if scene.canary.exists() {
+        return Err("a program of the repository ran".into());
+    }
+    Ok(())
+}
+
+/// Every attack and every twin on one git; what went wrong.
+fn try_all(git: &Git) -> Vec<String> {
+    let honest = Scene::new(&Plan::HONEST)
+        .capture(git)
+        .unwrap()
+        .captured
+        .changes;
+    let mut failed = Vec::new();
+    let mut twins = HashSet::new();
+    for attack in attacks() {
+        if let Err(why) = check(git, &attack, &honest) {
+            failed.push(format!("{:?}, {}: {why}", git.version(), attack.name));
+        }
+        // Many attacks have the same twin.
+        if twins.insert(format!("{:?}", attack.twin))
+            && let Err(why) = Scene::new(&attack.twin).capture(git)
+        {
+            failed.push(format!(
+                "{:?}, {}: the twin: {why}",
+                git.version(),
+                attack.name
+            ));
+        }
+    }
+    failed
+}
+
+#[test]
+fn every_attack_gets_its_answer_and_every_twin_is_taken() {
+    let gits = gits();
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = gits
+            .iter()
+            .map(|git| scope.spawn(|| try_all(git)))
+            .collect();
+        running
+            .into_iter()
+            .flat_map(|one| one.join().unwrap())
+            .collect()
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn a_capture_holds_the_whole_candidate_and_only_what_changed() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let taken = scene.capture(&git).unwrap();
+        let captured = &taken.captured;
+        assert_eq!(captured.baseline.to_string(), scene.baseline());
+        assert_eq!(captured.head.to_string(), scene.head());
+        assert_eq!(captured.author, "A Bot <bot@example.org>");
+        assert_eq!(captured.bundle, Digest::of(&taken.bundle));
+        assert_eq!(captured.bundle_bytes, taken.bundle.len() as u64);
+        let [change] = captured.changes.as_slice() else {
+            panic!("{:?}", captured.changes)
+        };
+        assert_eq!(
+            (change.path.as_str(), change.kind()),
+            ("src/lib.rs", ChangeKind::Modified)
+        );
+        assert_eq!(
+            &change.new.as_ref().unwrap().content[..],
+            b"pub fn a() -> u8 { 2 }\n"
+        );
+        let unpacked = flightproof_archive::paws::read(&captured.archive).unwrap();
+        assert_eq!(unpacked.snapshot.snapshot_id(), captured.snapshot);
+        assert_eq!(unpacked.snapshot.workspace_id(), "flightproof");
+        let paths: Vec<_> = unpacked
+            .files()
+            .map(|(e, _)| (e.path.to_string(), e.executable))
+            .collect();
+        let expected = [
+            ("README.md", false),
+            ("run.sh", true),
+            ("src/lib.rs", false),
+            ("src/xt_TCPMSS.h", false),
+            ("src/xt_tcpmss.h", false),
+        ];
+        assert_eq!(paths, expected.map(|(p, x)| (p.to_owned(), x)));
+    }
+}
+
+#[test]
+fn unchanged_links_and_submodules_are_listed_and_bound() {
+    let captured = Scene::new(&Plan::HONEST).capture(&git()).unwrap().captured;
+    let kept: Vec<_> = captured
+        .kept
+        .iter()
+        .map(|k| (k.path.as_str(), k.mode.as_str()))
+        .collect();
+    assert_eq!(kept, [("link", "120000"), ("module", "160000")]);
+    let text = flightproof_core::canonical_json(&captured.kept).unwrap();
+    assert_eq!(captured.kept_digest, Some(Digest::of(&text)));
+}
+
+#[test]
+fn the_bundle_is_one_that_git_itself_takes() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let taken = scene.capture(&git).unwrap();
+        let file = scene.temp.path().join("x.bundle");
+        std::fs::write(&file, &taken.bundle).unwrap();
+        let heads = scene.plain_git(&["bundle", "list-heads", file.to_str().unwrap()]);
+        assert_eq!(heads, format!("{} refs/export/head", scene.head()));
+        // Into a repository that has the baseline and not the candidate.
+        let other = Scene::new(&Plan {
+            change: Change::Many(1),
+            ..Plan::HONEST
+        });
+        other.plain_git(&["bundle", "unbundle", file.to_str().unwrap()]);
+        assert_eq!(
+            other.plain_git(&["cat-file", "-t", &scene.head()]),
+            "commit"
+        );
+        assert_eq!(
+            other.plain_git(&["show", &format!("{}:src/lib.rs", scene.head())]),
+            "pub fn a() -> u8 { 2 }"
+        );
+    }
+}
+
+#[test]
+fn a_small_edit_of_a_large_file_fits_a_bundle() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path();
+    plain_git(top, &["init", "-q"]);
+    let lines: Vec<String> = (0..20_000u64)
+        .map(|n| format!("{}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .collect();
+    std::fs::write(top.join("large"), lines.join("\n")).unwrap();
+    plain_git(top, &["add", "large"]);
+    plain_git(top, &["commit", "-qm", "base"]);
+    std::fs::write(top.join("large"), lines.join("\n").replacen("0", "1", 1)).unwrap();
+    plain_git(top, &["commit", "-qam", "edit"]);
+    for git in gits() {
+        let host = Host::open(&git, top).unwrap();
+        let taken = capture_now(&git, &host, temp.path(), "HEAD~1", "HEAD").unwrap();
+        assert!(taken.bundle.len() < 4_000, "{} bytes", taken.bundle.len());
+    }
+}
+
+/// As a capture, with the clock of the machine: these commits are made by a real git.
+fn capture_now(
+    git: &Git,
+    host: &Host,
+    folder: &std::path::Path,
+    baseline: &str,
+    candidate: &str,
+) -> Result<flightproof_importer::Capture, flightproof_importer::ImportError> {
+    let scratch = tempfile::tempdir_in(folder).unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    flightproof_importer::capture(
+        git,
+        host,
+        &flightproof_importer::CaptureRequest {
+            name: "test",
+            baseline,
+            candidate,
+            grants: &Grants::default(),
+            identity: None,
+            scratch: scratch.path(),
+            now,
+        },
+    )
+}
+
+#[test]
+fn packed_repositories_linked_worktrees_and_borrowed_objects_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path().join("a");
+    std::fs::create_dir(&top).unwrap();
+    plain_git(&top, &["init", "-q"]);
+    for n in 0..3 {
+        std::fs::create_dir_all(top.join("d/e")).unwrap();
+        std::fs::write(top.join("d/e/f"), format!("{n}\n")).unwrap();
+        std::fs::write(top.join(format!("g{n}")), "same\n").unwrap();
+        plain_git(&top, &["add", "."]);
+        plain_git(&top, &["commit", "-qm", &format!("commit {n}")]);
+    }
+    plain_git(&top, &["mv", "g0", "d/moved"]);
+    plain_git(&top, &["commit", "-qm", "rename"]);
+    plain_git(&top, &["gc", "-q"]);
+    plain_git(&top, &["commit-graph", "write", "--reachable"]);
+    plain_git(&top, &["worktree", "add", "-q", "../tree", "-b", "side"]);
+    plain_git(temp.path(), &["clone", "-q", "--shared", "a", "shared"]);
+    plain_git(temp.path(), &["clone", "-q", "--bare", "a", "bare.git"]);
+    for git in gits() {
+        let mut snapshots = Vec::new();
+        for place in ["a", "tree", "shared", "bare.git", "a/.git"] {
+            let host = Host::open(&git, &temp.path().join(place)).unwrap();
+            let taken = capture_now(&git, &host, temp.path(), "HEAD~1", "HEAD").unwrap();
+            let paths: Vec<_> = taken
+                .captured
+                .changes
+                .iter()
+                .map(|c| c.path.as_str().to_owned())
+                .collect();
+            assert_eq!(paths, ["d/moved", "g0"], "{place}");
+            snapshots.push(taken.captured.snapshot);
+        }
+        snapshots.dedup();
+        assert_eq!(snapshots.len(), 1);
+        let host = Host::open(&git, &temp.path().join("tree")).unwrap();
+        assert!(host.name().ends_with("/a/.git"), "{}", host.name());
+    }
+}
+
+#[test]
+fn identity_and_grants_are_held_against_the_commit() {
+    let scene = Scene::new(&Plan::HONEST);
+    let git = git();
+    let with = |grants: &[&str], identity| {
+        let grants = Grants::new(grants.iter().map(|g| RelPath::new(g).unwrap()));
+        scene
+            .capture_with(&git, &grants, identity)
+            .map(drop)
+            .map_err(|e| e.code)
+    };
+    assert_eq!(with(&[], Some("A Bot <bot@example.org>")), Ok(()));
+    assert_eq!(
+        with(&[], Some("A Bot <other@example.org>")),
+        Err(ImporterCode::IdentityMismatch)
+    );
+    assert_eq!(with(&["src/lib.rs"], None), Ok(()));
+    assert_eq!(with(&["sr"], None), Err(ImporterCode::PathNotGranted));
+    let protected = Scene::new(&Plan {
+        change: Change::Add {
+            at: "src",
+            mode: "100644",
+            name: b".gitattributes",
+            what: What::Blob(b"* filter=x\n"),
+        },
+        ..Plan::HONEST
+    });
+    assert_eq!(
+        protected.capture(&git).unwrap_err().code,
+        ImporterCode::ProtectedPath
+    );
+    let grants = Grants::new([RelPath::new("src/.gitattributes").unwrap()]);
+    assert!(protected.capture_with(&git, &grants, None).is_ok());
+}
+
+#[test]
+fn a_revision_is_a_name_and_never_an_option() {
+    let scene = Scene::new(&Plan::HONEST);
+    let git = git();
+    let host = Host::open(&git, &scene.top).unwrap();
+    for revision in [
+        "main",
+        "refs/heads/main",
+        &scene.baseline(),
+        "work~1",
+        "work^",
+        "HEAD",
+    ] {
+        assert_eq!(
+            host.resolve(&git, revision).unwrap().to_string(),
+            scene.baseline(),
+            "{revision}"
+        );
+    }
+    let long = "a".repeat(300);
+    for revision in [
+        "",
+        "nope",
+        "--all",
+        "--git-dir=/",
+        "-h",
+        "main..work",
+        "main\nwork",
+        "main:README.md",
+        &long,
+    ] {
+        let refused = host.resolve(&git, revision).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::UnknownRevision, "{revision}");
+    }
+}
+
+#[test]
+fn the_same_commit_twice_is_no_change() {
+    let scene = Scene::new(&Plan::HONEST);
+    let git = git();
+    let host = Host::open(&git, &scene.top).unwrap();
+    let refused = scene
+        .capture_from(&git, &host, ("work", "work"), &Grants::default(), None)
+        .unwrap_err();
+    assert_eq!(refused.code, ImporterCode::NoChange);
+}
+
+#[test]
+fn whole_trees_beyond_the_limits_are_refused_even_when_the_change_is_small() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path();
+    plain_git(top, &["init", "-q"]);
+    std::fs::write(top.join("large"), vec![0; (16 << 20) + 1]).unwrap();
+    plain_git(top, &["add", "large"]);
+    plain_git(top, &["commit", "-qm", "base"]);
+    std::fs::write(top.join("small"), "x").unwrap();
+    plain_git(top, &["add", "small"]);
+    plain_git(top, &["commit", "-qm", "edit"]);
+    let git = git();
+    let host = Host::open(&git, top).unwrap();
+    let refused = capture_now(&git, &host, top, "HEAD~1", "HEAD").unwrap_err();
+    assert_eq!(refused.code, ImporterCode::SnapshotOverLimit);
+}
+
+#[test]
+fn folders_that_are_no_repository_are_refused() {
+    let git = git();
+    let temp = tempfile::tempdir().unwrap();
+    let refused = |path: &std::path::Path| Host::open(&git, path).unwrap_err().code;
+    assert_eq!(refused(temp.path()), ImporterCode::NotARepository);
+    assert_eq!(
+        refused(&temp.path().join("nothing")),
+        ImporterCode::NotARepository
+    );
+    std::fs::write(temp.path().join(".git"), "gitdir: /proc/self\n").unwrap();
+    assert_eq!(refused(temp.path()), ImporterCode::NotARepository);
+    std::fs::write(temp.path().join(".git"), "nonsense").unwrap();
+    assert_eq!(refused(temp.path()), ImporterCode::NotARepository);
+    std::fs::write(temp.path().join(".git"), vec![b'x'; 5_000]).unwrap();
+    assert_eq!(refused(temp.path()), ImporterCode::HostUnsupported);
+}
+
+#[test]
+fn a_real_sha256_repository_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    plain_git(temp.path(), &["init", "-q", "--object-format=sha256"]);
+    let refused = Host::open(&git(), temp.path()).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::HostUnsupported);
+}
+
+#[test]
+fn programs_that_are_not_a_usable_git_are_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |script: &str| {
+        Git::at(&fake_git(temp.path(), script))
+            .map(|g| g.version())
+            .map_err(|e| e.code)
+    };
+    assert_eq!(at("echo git version 2.38.9"), Err(ImporterCode::GitTooOld));
+    assert_eq!(at("echo git version 1.9.1"), Err(ImporterCode::GitTooOld));
+    assert_eq!(at("echo hello"), Err(ImporterCode::GitMissing));
+    assert!(at("echo git version 3.0.0").is_ok());
+    assert_eq!(at("kill -9 $$"), Err(ImporterCode::GitFailed));
+    assert_eq!(
+        Git::at(std::path::Path::new("git")).unwrap_err().code,
+        ImporterCode::GitMissing
+    );
+    assert_eq!(
+        Git::at(&temp.path().join("no")).unwrap_err().code,
+        ImporterCode::GitMissing
+    );
+}
+
+#[test]
+fn a_git_that_dies_or_floods_is_a_refusal_and_not_no_change() {
+    let scene = Scene::new(&Plan::HONEST);
+    let real = real_git();
+    for (verb, act, wanted) in [
+        ("cat-file", "kill -9 $$", ImporterCode::GitFailed),
+        ("cat-file", "exit 0", ImporterCode::GitFailed),
+        (
+            "cat-file",
+            "while :; do echo x; done",
+            ImporterCode::GitFailed,
+        ),
+        (
+            "cat-file",
+            "tr '\\\\0' x </dev/zero",
+            ImporterCode::GitFailed,
+        ),
+        ("bundle", "exit 0", ImporterCode::BundleMalformed),
+        ("bundle", "echo no >&2; exit 1", ImporterCode::GitFailed),
+        ("bundle", "yes", ImporterCode::BundleOverLimit),
+        ("rev-parse", "kill -11 $$", ImporterCode::GitFailed),
+        ("rev-parse", "echo nonsense", ImporterCode::GitFailed),
+    ] {
+        let script =
+            format!("for w; do case $w in {verb}) {act}; exit;; esac; done; exec {real} \"$@\"");
+        let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+        let refused = scene.capture(&git).unwrap_err();
+        assert_eq!(refused.code, wanted, "{verb}: {act}: {refused}");
+    }
+}
+
+#[test]
+fn what_git_is_started_with_is_exactly_what_is_written_down() {
+    let scene = Scene::new(&Plan::HONEST);
+    let seen = scene.temp.path().join("seen");
+    let script = format!(
+        "{{ pwd; env; printf '%s\\n' \"$@\"; }} >>{}; exec {} \"$@\"",
+        seen.display(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    scene.capture(&git).unwrap();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!(lines[0], "/");
+    for wanted in [
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        "GIT_ALLOW_PROTOCOL=",
+        "core.hooksPath=/dev/null",
+        "hook.update.enabled=false",
+        "GIT_GRAFT_FILE=/dev/null",
+    ] {
+        assert!(lines.contains(&wanted), "{wanted}");
+    }
+    for never in ["CARGO", "RUST", "NEXTEST", "HOME=/root", "SSH_AUTH_SOCK"] {
+        assert!(!seen.contains(never), "{never}");
+    }
+    for verb in [
+        "fetch", "clone", "checkout", "merge", "reset", "status", "unbundle", "verify",
+    ] {
+        assert!(!lines.contains(&verb), "{verb}");
+    }
+}
+
+/// Runs only as the victim below, in an environment that would redirect git.
+#[test]
+#[ignore = "started by the test below with a hostile environment"]
+fn victim_of_the_environment() {
+    let scene = Scene::new(&Plan::HONEST);
+    for git in gits() {
+        assert_eq!(
+            scene.capture(&git).unwrap().captured.head.to_string(),
+            hex(&scene.built.head)
+        );
+    }
+    assert!(NOW > 0);
+}
+
+#[test]
+fn variables_of_the_surroundings_reach_no_git() {
+    let temp = tempfile::tempdir().unwrap();
+    let canary = temp.path().join("canary");
+    let touch = format!("touch {}", canary.display());
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim_of_the_environment", "--ignored"])
+        .env("GIT_DIR", "/nonexistent")
+        .env("GIT_OBJECT_DIRECTORY", "/nonexistent")
+        .env("GIT_COMMON_DIR", "/nonexistent")
+        .env("GIT_INDEX_FILE", "/nonexistent")
+        .env("GIT_TRACE", &canary)
+        .env("GIT_TRACE2_EVENT", &canary)
+        .env("GIT_EXTERNAL_DIFF", &touch)
+        .env("GIT_SSH_COMMAND", &touch)
+        .env("GIT_EXEC_PATH", temp.path())
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "core.fsmonitor")
+        .env("GIT_CONFIG_VALUE_0", &touch)
+        .env("LD_PRELOAD", "/nonexistent.so")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert!(!canary.exists());
+}
+
+#[test]
+fn a_capture_writes_nothing_into_the_repository() {
+    let scene = Scene::new(&Plan::HONEST);
+    let list = || {
+        let output = std::process::Command::new("find")
+            .arg(&scene.top)
+            .args(["-printf", "%p %s %T@ %m\n"])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let before = list();
+    for git in gits() {
+        scene.capture(&git).unwrap();
+    }
+    assert_eq!(list(), before);
+}
