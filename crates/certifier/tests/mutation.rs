@@ -1,4 +1,8 @@
 //! The mutation engine against a real compiler and real processes.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up fails"
+)]
 
 mod workshop;
 
@@ -28,7 +32,10 @@ fn stdout(observation: &Observation) -> String {
 fn selector(plan: &MutationPlan, id: &str) -> u64 {
     let mut ids = plan.mutants.iter();
     let found = ids.find(|m| m.id == id).unwrap_or_else(|| {
-        panic!("{id} not in {:#?}", plan.mutants.iter().map(|m| &m.id).collect::<Vec<_>>())
+        panic!(
+            "{id} not in {:#?}",
+            plan.mutants.iter().map(|m| &m.id).collect::<Vec<_>>()
+        )
     });
     found.selector
 }
@@ -47,7 +54,11 @@ fn every_syntax_compiles_in_two_rounds_and_with_no_mutant_selected_nothing_chang
     assert!(rounds.len() <= 2, "{rounds:#?}");
     assert!(made.viable().count() > 500);
     // Adding strings and generic values has no other operator; a promoted table no other values.
-    assert!(made.mutants.iter().all(|m| m.viable || [137, 140, 151, 155, 156].contains(&m.line)));
+    assert!(
+        made.mutants
+            .iter()
+            .all(|m| m.viable || [137, 140, 151, 155, 156].contains(&m.line))
+    );
     for selector in std::iter::once(0).chain(made.placebos.clone()) {
         let after = shop.run("rich", selector, "12,3\n");
         assert_eq!(stdout(&after), String::from_utf8_lossy(&before.stdout));
@@ -58,12 +69,18 @@ fn every_syntax_compiles_in_two_rounds_and_with_no_mutant_selected_nothing_chang
 
 #[test]
 fn each_mutant_is_selected_alone_and_behaves_as_its_name_says() {
-    let (shop, made) = program("fn f(a: i32, b: i32) -> bool {\n    a < b\n}\nfn main() {\n    println!(\"{} {} {}\", f(1, 2), f(2, 2), f(3, 2));\n}\n", None);
+    let (shop, made) = program(
+        "fn f(a: i32, b: i32) -> bool {\n    a < b\n}\nfn main() {\n    println!(\"{} {} {}\", f(1, 2), f(2, 2), f(3, 2));\n}\n",
+        None,
+    );
     let expected = BTreeMap::from([
         ("main.rs:2:7 relational < -> <=", "true true false\n"),
         ("main.rs:2:7 relational < -> >=", "false true true\n"),
         ("main.rs:1:4 function-value f -> true", "true true true\n"),
-        ("main.rs:1:4 function-value f -> false", "false false false\n"),
+        (
+            "main.rs:1:4 function-value f -> false",
+            "false false false\n",
+        ),
         ("main.rs:4:4 function-value main -> ()", ""),
         ("main.rs:5:28 integer-literal 1 -> 0", "true false false\n"),
         ("main.rs:5:28 integer-literal 1 -> 2", "false false false\n"),
@@ -106,11 +123,13 @@ fn a_backdoor_behind_a_condition_leaves_survivors_and_its_benign_twin_none() {
 
 #[test]
 fn a_backdoor_behind_a_pattern_leaves_survivors_and_its_benign_twin_none() {
-    let hidden = "    match cents {\n        133_700 => free,\n        _ => cents / 10 + free,\n    }\n";
+    let hidden =
+        "    match cents {\n        133_700 => free,\n        _ => cents / 10 + free,\n    }\n";
     let source = BENIGN.replace("    cents / 10 + free\n", hidden);
     let expected = ["main.rs:3:9 branch 133_700 -> end"];
     assert!(survivors(&source, &[1, 2, 3, 4, 5]).iter().eq(&expected));
-    let hidden = "    if let 133_700 = cents {\n        return free;\n    }\n    cents / 10 + free\n";
+    let hidden =
+        "    if let 133_700 = cents {\n        return free;\n    }\n    cents / 10 + free\n";
     let source = BENIGN.replace("    cents / 10 + free\n", hidden);
     let expected = ["main.rs:2:8 branch let 133_700 = cents -> end"];
     assert!(survivors(&source, &[1, 2, 3, 4, 5]).iter().eq(&expected));
@@ -163,7 +182,10 @@ const TOP: &str = "fn main() {\n    println!(\"{}\", left::left(1) + right::righ
 fn one_guard_serves_every_crate_of_a_program_and_needs_no_call_in_the_program_itself() {
     let shop = Workshop::new("2021");
     let sources = [("left.rs", LEFT), ("right.rs", RIGHT), ("top.rs", TOP)];
-    let made = plan(vec![edited("left.rs", LEFT, None), edited("right.rs", RIGHT, None)]);
+    let made = plan(vec![
+        edited("left.rs", LEFT, None),
+        edited("right.rs", RIGHT, None),
+    ]);
     let (made, rounds) = shop.settle(&sources, made, |shop, guard| {
         shop.compile("left.rs", "left", "rlib", &[guard])?;
         shop.compile("right.rs", "right", "rlib", &[guard, "left"])?;
@@ -181,12 +203,19 @@ fn a_program_that_does_not_use_the_guard_does_not_contain_it() {
     let shop = Workshop::new("2021");
     let made = plan(vec![edited("left.rs", LEFT, None)]);
     shop.guard(&made);
-    shop.lay(&[("hello.rs", "fn main() { println!(\"hello\"); }\n")], None);
+    shop.lay(
+        &[("hello.rs", "fn main() { println!(\"hello\"); }\n")],
+        None,
+    );
     shop.compile("hello.rs", "plain", "bin", &[]).unwrap();
-    shop.compile("hello.rs", "hello", "bin", &[&made.guard.name]).unwrap();
+    shop.compile("hello.rs", "hello", "bin", &[&made.guard.name])
+        .unwrap();
     // No selector, no descriptor 3: a linked guard would end the program before `main`.
     let out = shop.shell("./hello 3<&-");
-    assert_eq!((out.status.code(), out.stdout), (Some(0), b"hello\n".to_vec()));
+    assert_eq!(
+        (out.status.code(), out.stdout),
+        (Some(0), b"hello\n".to_vec())
+    );
 }
 
 #[test]
@@ -224,7 +253,11 @@ fn code_that_only_looks_like_tests_is_found_out_by_the_compiler_and_mutated() {
         edited("main.rs", main, None),
     ]);
     assert!(made.mutants.iter().all(|m| m.file.as_str() == "main.rs"));
-    let sources = [("main.rs", main), ("tests/hidden.rs", hidden), ("tests/honest.rs", honest)];
+    let sources = [
+        ("main.rs", main),
+        ("tests/hidden.rs", hidden),
+        ("tests/honest.rs", honest),
+    ];
     let (made, rounds) = shop.settle(&sources, made, |shop, guard| {
         shop.compile("main.rs", "main", "bin", &[guard])
     });
@@ -240,7 +273,11 @@ fn code_that_only_looks_like_tests_is_found_out_by_the_compiler_and_mutated() {
 fn marks_and_line_ends_of_other_tools_and_systems_change_nothing() {
     let marked = "\u{feff}// cargo-mutants: skip\r\n#[cfg_attr(nope, mutants::skip)]\r\nfn f(a: u32) -> u32 {\r\n    // #[gamma::skip(reason = \"x\")]\r\n    a + \"é\".len() as u32 + \"\".len() as u32\r\n}\r\nfn main() { println!(\"{}\", f(1)); let s = String::new() + \"x\"; }\r\n";
     let (shop, made) = program(marked, None);
-    assert!(made.mutants.iter().any(|m| m.line == 5 && m.original == "+" && m.viable));
+    assert!(
+        made.mutants
+            .iter()
+            .any(|m| m.line == 5 && m.original == "+" && m.viable)
+    );
     // The errors of adding strings were blamed by bytes, past the mark, the é and the line ends.
     let refused: Vec<&str> = made
         .mutants
@@ -248,15 +285,27 @@ fn marks_and_line_ends_of_other_tools_and_systems_change_nothing() {
         .filter(|m| !m.viable)
         .map(|m| m.id.as_str())
         .collect();
-    assert_eq!(refused, ["main.rs:7:57 arithmetic + -> -", "main.rs:7:57 arithmetic + -> *"]);
+    assert_eq!(
+        refused,
+        [
+            "main.rs:7:57 arithmetic + -> -",
+            "main.rs:7:57 arithmetic + -> *"
+        ]
+    );
     assert_eq!(stdout(&shop.run("main", 0, "")), "3\n");
 }
 
 #[test]
 fn a_failed_assertion_prints_what_the_author_wrote() {
-    let (shop, _) = program("fn main() {\n    let a = 1;\n    assert!(a + 1 < 2 && a != 7);\n}\n", None);
+    let (shop, _) = program(
+        "fn main() {\n    let a = 1;\n    assert!(a + 1 < 2 && a != 7);\n}\n",
+        None,
+    );
     let out = shop.run("main", 0, "");
     let text = String::from_utf8_lossy(&out.stderr);
     assert!(text.contains("main.rs:3"), "{text}");
-    assert!(text.contains("assertion failed: a + 1 < 2 && a != 7\n"), "{text}");
+    assert!(
+        text.contains("assertion failed: a + 1 < 2 && a != 7\n"),
+        "{text}"
+    );
 }

@@ -20,8 +20,8 @@ pub struct Attribution {
 }
 
 /// How surely an error is a mutant's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doubt {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doubt {
     /// It lies in the text of the mutant.
     None,
     /// It lies around the mutant, in the region the mutant was put into, or in its function.
@@ -56,13 +56,18 @@ impl MutationPlan {
         let mut found = false;
         for (start, end) in &diagnostic.spans {
             let span = *start as usize..*end as usize;
-            let tripwire = layout.rendered.tripwires.iter().find(|t| meets(&t.0, &span));
+            let tripwire = layout
+                .rendered
+                .tripwires
+                .iter()
+                .find(|t| meets(&t.0, &span));
             if let Some((_, at)) = tripwire {
                 out.opened.insert((path.clone(), *at));
                 found = true;
             } else if let Some((doubt, blamed)) = layout.blamed(&span) {
                 out.unviable.extend(&blamed);
-                out.doubted.extend(blamed.iter().filter(|_| doubt == Doubt::Nearby));
+                out.doubted
+                    .extend(blamed.iter().filter(|_| doubt == Doubt::Nearby));
                 found |= !blamed.is_empty();
             }
         }
@@ -73,7 +78,10 @@ impl MutationPlan {
 impl FileLayout {
     fn blamed(&self, span: &Range<usize>) -> Option<(Doubt, Vec<usize>)> {
         let own = self.rendered.alternatives.iter();
-        let own: Vec<usize> = own.filter(|(r, _)| holds(r, span)).map(|(_, m)| *m).collect();
+        let own: Vec<usize> = own
+            .filter(|(r, _)| holds(r, span))
+            .map(|(_, m)| *m)
+            .collect();
         if !own.is_empty() {
             return Some((Doubt::None, own));
         }

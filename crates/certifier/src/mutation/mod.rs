@@ -16,18 +16,20 @@ mod guard;
 mod operator;
 mod plan;
 mod render;
+mod source;
 mod survey;
+mod syntax;
 mod tally;
 mod text;
 mod values;
 mod walker;
 
-pub use attribution::{Attribution, Doubt};
+pub use attribution::Attribution;
 pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
 pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unmutated};
 pub use survey::Silence;
-pub use tally::{Answer, Fate, FamilyCount, Kill, Run, Tally, Trial};
+pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 
 /// Most mutants of one change. A program of this many is still built in seconds; a change that
 /// needs more is too large to be judged as one.

@@ -9,9 +9,10 @@ use super::attribution::Attribution;
 use super::guard::guard;
 use super::operator::Operator;
 use super::render::{Arm, Rendered, Spot, SpotKind};
-use super::survey::{Alternative, Function, LineIndex, Silence, Survey};
-use super::text::{code_lines, first_item, split_prefix};
-use super::walker::{Walker, is_test_only};
+use super::source::Surveyed;
+use super::survey::{Alternative, Function, Silence};
+use super::syntax::one_line;
+use super::text::{first_item, split_prefix};
 use super::{MAX_CODE_BYTES, MAX_MUTANTS};
 use crate::tokens::with_tokens;
 use crate::{CertifierCode, CertifierError};
@@ -211,7 +212,11 @@ impl MutationPlan {
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
         let code = surveyed.code.intersection(&file.lines).count();
-        let silent = self.unmutated.iter().filter(|u| u.file == file.path).count();
+        let silent = self
+            .unmutated
+            .iter()
+            .filter(|u| u.file == file.path)
+            .count();
         self.mutated_lines += code.saturating_sub(silent) as u64;
         if spots.is_empty() {
             return Ok(());
@@ -219,7 +224,12 @@ impl MutationPlan {
         if self.input.roots.contains_key(&file.path) {
             spots.extend(surveyed.first_item.map(|at| self.declaration(at)));
         }
-        let rendered = Rendered::of(&surveyed.prefix, &surveyed.body, &self.guard.name, &mut spots);
+        let rendered = Rendered::of(
+            &surveyed.prefix,
+            &surveyed.body,
+            &self.guard.name,
+            &mut spots,
+        );
         self.lay(&file.path, rendered, surveyed.survey.functions)
     }
 
@@ -227,11 +237,12 @@ impl MutationPlan {
     /// stands in for it.
     fn replace_whole(&mut self, file: &EditedFile) -> Result<(), CertifierError> {
         let why = Silence::TestOnly;
-        self.unmutated.extend(file.lines.iter().map(|line| Unmutated {
-            file: file.path.clone(),
-            line: *line,
-            why,
-        }));
+        self.unmutated
+            .extend(file.lines.iter().map(|line| Unmutated {
+                file: file.path.clone(),
+                line: *line,
+                why,
+            }));
         let mut spots = [Spot {
             span: 0..0,
             kind: SpotKind::Tripwire,
@@ -253,7 +264,10 @@ impl MutationPlan {
         }
         let text = Bytes::from(rendered.text.as_bytes());
         self.overlay.insert(path.clone(), text);
-        let layout = FileLayout { rendered, functions };
+        let layout = FileLayout {
+            rendered,
+            functions,
+        };
         self.rendered.insert(path.clone(), layout);
         Ok(())
     }
@@ -301,7 +315,7 @@ impl MutationPlan {
                 arms.push(Arm {
                     mutant: None,
                     selector: placebo,
-                    code: super::walker::one_line(own.to_owned()),
+                    code: one_line(own.to_owned()),
                 });
             }
             spots.extend((!arms.is_empty()).then_some(Spot {
@@ -394,7 +408,11 @@ impl MutationPlan {
         let mut living = BTreeSet::new();
         let mut lost = BTreeSet::new();
         let mut whole = BTreeSet::new();
-        let alternatives = found.survey.regions.values().chain(found.survey.entries.values());
+        let alternatives = found
+            .survey
+            .regions
+            .values()
+            .chain(found.survey.entries.values());
         let mutants = self.mutants.get(first..).unwrap_or_default();
         for (alternative, mutant) in alternatives.flatten().zip(mutants) {
             let lines = found.index.lines(&alternative.span);
@@ -423,164 +441,11 @@ impl MutationPlan {
     }
 }
 
-/// A file as the walker left it.
-struct Surveyed {
-    prefix: String,
-    body: String,
-    index: LineIndex,
-    code: BTreeSet<u32>,
-    first_item: Option<usize>,
-    survey: Survey,
-    /// The whole file is for tests only: its tripwire goes here.
-    file_gate: Option<usize>,
-}
-
-impl Surveyed {
-    /// `None` for a test-only file that cannot be read.
-    fn of(
-        file: &EditedFile,
-        opened: &BTreeSet<usize>,
-        guard: &str,
-    ) -> Result<Option<Self>, CertifierError> {
-        let guessed = looks_test_only(&file.path);
-        match Self::read(file, opened, guard, guessed) {
-            Ok(surveyed) => Ok(Some(surveyed)),
-            // Its tripwire stands at the very start.
-            Err(_) if guessed && !opened.contains(&0) => Ok(None),
-            Err(refused) => Err(refused),
-        }
-    }
-
-    fn read(
-        file: &EditedFile,
-        opened: &BTreeSet<usize>,
-        guard: &str,
-        guessed: bool,
-    ) -> Result<Self, CertifierError> {
-        let text = std::str::from_utf8(&file.text).map_err(|error| {
-            CertifierCode::SourceUnreadable.refuse(format_args!(
-                "{}: not UTF-8 at byte {}",
-                file.path,
-                error.valid_up_to()
-            ))
-        })?;
-        let (prefix, body) = split_prefix(text);
-        let index = LineIndex::of(body);
-        with_tokens(&file.path, body.as_bytes(), |tokens| {
-            let parsed: syn::File = syn::parse2(tokens.clone()).map_err(|error| {
-                CertifierCode::SourceUnreadable.refuse(format_args!(
-                    "{}:{}: {error}",
-                    file.path,
-                    error.span().start().line
-                ))
-            })?;
-            let first_item = first_item(&tokens);
-            let closed = (guessed || parsed.attrs.iter().any(is_test_only))
-                && first_item.is_none_or(|at| !opened.contains(&at));
-            let mutable = file.role == FileRole::Program && !closed;
-            Ok(Self {
-                code: code_lines(body, &tokens, &index),
-                survey: if mutable {
-                    walked(&parsed, body, &index, guard, file, opened)
-                } else {
-                    silenced(body, if closed { Silence::TestOnly } else { Silence::BuildTime })
-                },
-                file_gate: first_item.filter(|_| closed && file.role == FileRole::Program),
-                prefix: prefix.to_owned(),
-                body: body.to_owned(),
-                index,
-                first_item,
-            })
-        })?
-    }
-
-    /// Tripwires before test-only items that changed, and messages of assertions that hold a region.
-    fn fixed_spots(&self, regions: &[Range<usize>], lines: &BTreeSet<u32>) -> Vec<Spot> {
-        let gates = self.survey.gates.iter();
-        let tripwires = gates.filter(|gate| self.index.touches(&gate.range, lines));
-        let tripwires = tripwires.map(|gate| gate.at).chain(self.file_gate);
-        let mut spots: Vec<Spot> = tripwires
-            .map(|at| Spot {
-                span: at..at,
-                kind: SpotKind::Tripwire,
-            })
-            .collect();
-        for insertion in &self.survey.insertions {
-            let within = &insertion.within;
-            if regions.iter().any(|r| within.start <= r.start && r.end <= within.end) {
-                spots.push(Spot {
-                    span: insertion.at..insertion.at,
-                    kind: SpotKind::Text(insertion.text.clone()),
-                });
-            }
-        }
-        spots
-    }
-
-    /// The innermost reason that covers a line.
-    fn silence(&self, line: u32) -> Option<Silence> {
-        let covering = self.survey.silences.iter().filter(|(range, _)| {
-            self.index.lines(range).contains(&line)
-        });
-        covering
-            .min_by_key(|(range, _)| range.len())
-            .map(|(_, why)| *why)
-    }
-
-    fn in_function(&self, line: u32) -> bool {
-        let mut functions = self.survey.functions.iter();
-        functions.any(|f| self.index.lines(&f.body).contains(&line))
-    }
-}
-
-fn walked(
-    parsed: &syn::File,
-    body: &str,
-    index: &LineIndex,
-    guard: &str,
-    file: &EditedFile,
-    opened: &BTreeSet<usize>,
-) -> Survey {
-    let mut walker = Walker {
-        text: body,
-        index,
-        guard,
-        changed: &file.lines,
-        opened,
-        survey: Survey::default(),
-        path: Vec::new(),
-        mutants: 0,
-        code_bytes: 0,
-    };
-    syn::visit::Visit::visit_file(&mut walker, parsed);
-    walker.survey
-}
-
-fn silenced(body: &str, why: Silence) -> Survey {
-    Survey {
-        silences: vec![(0..body.len(), why)],
-        ..Survey::default()
-    }
-}
-
-/// Where tests, benchmarks and examples lie by custom. A guess, proved by the file's tripwire.
-fn looks_test_only(path: &RelPath) -> bool {
-    let stem = path.file_name().trim_end_matches(".rs");
-    let directory = |s: &str| ["tests", "benches", "examples", "fuzz_targets"].contains(&s);
-    ["test", "tests"].contains(&stem)
-        || stem.ends_with("_test")
-        || stem.ends_with("_tests")
-        || path.parent().is_some_and(|dir| dir.split('/').any(directory))
-}
-
 /// A number the candidate cannot guess, and never 0, which selects nothing.
 fn selector(seed: &[u8; 32], kind: &str, name: &str) -> u64 {
     let digest = Digest::keyed(seed, format!("{kind}\0{name}").as_bytes());
     let (first, _) = digest.as_bytes().split_at(8);
-    first
-        .try_into()
-        .map_or(1, u64::from_le_bytes)
-        .max(1)
+    first.try_into().map_or(1, u64::from_le_bytes).max(1)
 }
 
 fn too_many(path: &RelPath) -> CertifierError {

@@ -138,7 +138,10 @@ impl Pen<'_> {
     }
 
     fn choice(&mut self, arms: &[Arm]) {
-        let ids: Vec<String> = arms.iter().map(|a| format!("{:#x}u64", a.selector)).collect();
+        let ids: Vec<String> = arms
+            .iter()
+            .map(|a| format!("{:#x}u64", a.selector))
+            .collect();
         // Writing to a String cannot fail.
         let _ = write!(
             self.done.text,

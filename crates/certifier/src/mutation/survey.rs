@@ -116,7 +116,10 @@ impl LineIndex {
     /// 1-based column, counted in bytes, of a byte offset.
     pub(super) fn column(&self, at: usize) -> u32 {
         let line = self.0.partition_point(|start| *start <= at);
-        let start = line.checked_sub(1).and_then(|l| self.0.get(l)).unwrap_or(&0);
+        let start = line
+            .checked_sub(1)
+            .and_then(|l| self.0.get(l))
+            .unwrap_or(&0);
         u32::try_from(at.saturating_sub(*start) + 1).unwrap_or(u32::MAX)
     }
 

@@ -229,14 +229,20 @@ impl Trial<'_> {
     fn controls(&self) -> Result<(), Refusal> {
         loaded(self.control, "control")?;
         if let Fate::Killed(kill) = self.control {
-            let detail = format!("no mutant selected, and the program differs ({})", kill.name());
+            let detail = format!(
+                "no mutant selected, and the program differs ({})",
+                kill.name()
+            );
             return Err(CertifierCode::ControlFailed.refuse(detail).into());
         }
         for placebo in &self.plan.placebos {
             let fate = self.placebos.get(placebo).copied().unwrap_or(Fate::NotRun);
             loaded(fate, "placebo")?;
             if let Fate::Killed(kill) = fate {
-                let detail = format!("a mutant that changes nothing was noticed ({})", kill.name());
+                let detail = format!(
+                    "a mutant that changes nothing was noticed ({})",
+                    kill.name()
+                );
                 return Err(CertifierCode::PlaceboKilled.refuse(detail).into());
             }
         }
@@ -264,7 +270,11 @@ impl Trial<'_> {
             let mut survivors = survivors.iter().copied();
             let found = survivors.find(|i| self.plan.mutants.get(*i).is_some_and(fits));
             if !found.is_some_and(|index| waived.insert(index)) {
-                let detail = format!("{} in a file {}", escape(&waiver.mutant, 200), waiver.source);
+                let detail = format!(
+                    "{} in a file {}",
+                    escape(&waiver.mutant, 200),
+                    waiver.source
+                );
                 return Err(CertifierCode::WaiverStale.refuse(detail).into());
             }
         }

@@ -44,7 +44,10 @@ fn of_segment(segment: &PathSegment) -> Vec<String> {
         }
         ("Vec", [inner]) => with_first(
             &["Default::default()"],
-            simple(inner).map(|v| format!("Vec::from([{v}])")).into_iter().collect(),
+            simple(inner)
+                .map(|v| format!("Vec::from([{v}])"))
+                .into_iter()
+                .collect(),
         ),
         ("Box", [inner]) => wrapped("Box::new", inner),
         _ => texts(&["Default::default()"]),
@@ -122,7 +125,10 @@ mod tests {
     fn each_type_gets_values_a_compiler_accepts() {
         assert_eq!(values("bool"), ["true", "false"]);
         assert_eq!(values("Option<u8>"), ["None", "Some(0)", "Some(1)"]);
-        assert_eq!(values("Result<(), String>"), ["Ok(())", "Err(\"xyzzy\".into())"]);
+        assert_eq!(
+            values("Result<(), String>"),
+            ["Ok(())", "Err(\"xyzzy\".into())"]
+        );
         assert_eq!(values("fmt::Result"), ["Ok(())"]);
         assert_eq!(values("&'static str"), ["\"\"", "\"xyzzy\""]);
         assert_eq!(values("(u8, bool)"), ["(0, true,)", "(1, false,)"]);
@@ -132,7 +138,13 @@ mod tests {
 
     #[test]
     fn types_without_a_plain_value_get_none() {
-        for ty in ["!", "impl Iterator<Item = u8>", "&Foo", "(u8, &Foo)", "fn()"] {
+        for ty in [
+            "!",
+            "impl Iterator<Item = u8>",
+            "&Foo",
+            "(u8, &Foo)",
+            "fn()",
+        ] {
             assert!(values(ty).is_empty(), "{ty}");
         }
     }

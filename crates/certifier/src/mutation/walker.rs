@@ -3,15 +3,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use proc_macro2::TokenStream;
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{
-    Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Lit, Macro, Meta, Signature, Stmt, Token, UnOp,
-};
+use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
-use super::operator::{Operator, Sign, binary, integers, literal};
+use super::operator::{Operator, binary, integers, literal};
 use super::survey::{Alternative, Function, Gate, Insertion, LineIndex, Silence, Survey};
+use super::syntax::{
+    IntegerUnit, KnownMacro, binds, is_dead_end, is_test_only, known_macro, one_line,
+    parsed_arguments, plain_integer, shown, signed_integer, squeezed, standard_name,
+};
 use super::{MAX_CODE_BYTES, MAX_MUTANTS, values};
 
 /// Walks one parsed file and writes down every mutant that touches a changed line.
@@ -130,7 +131,11 @@ impl Walker<'_> {
                 continue;
             }
             let alternative = self.alternative(range.clone(), offer);
-            self.survey.entries.entry(first).or_default().push(alternative);
+            self.survey
+                .entries
+                .entry(first)
+                .or_default()
+                .push(alternative);
         }
     }
 
@@ -369,7 +374,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         if binds(&node.cond) {
             let condition = node.cond.span().byte_range();
             self.branch_block(condition, &node.then_branch);
-            if let Some((word, Expr::Block(other))) = node.else_branch.as_ref().map(|(w, e)| (w, &**e)) {
+            if let Some((word, Expr::Block(other))) =
+                node.else_branch.as_ref().map(|(w, e)| (w, &**e))
+            {
                 self.branch_block(word.span().byte_range(), &other.block);
             }
         }
@@ -475,154 +482,4 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.silence(node.span().byte_range(), Silence::Macro);
         }
     }
-}
-
-/// An integer literal with its sign.
-struct IntegerUnit {
-    magnitude: u128,
-    sign: Sign,
-    suffix: String,
-    span: Range<usize>,
-}
-
-fn signed_integer(node: &ExprUnary) -> Option<IntegerUnit> {
-    let (UnOp::Neg(_), Expr::Lit(lit)) = (&node.op, &*node.expr) else {
-        return None;
-    };
-    Some(IntegerUnit {
-        sign: Sign::Minus,
-        span: node.span().byte_range(),
-        ..plain_integer(&lit.lit)?
-    })
-}
-
-fn plain_integer(lit: &Lit) -> Option<IntegerUnit> {
-    let Lit::Int(int) = lit else { return None };
-    Some(IntegerUnit {
-        magnitude: int.base10_parse().ok()?,
-        sign: Sign::Plus,
-        suffix: int.suffix().to_owned(),
-        span: int.span().byte_range(),
-    })
-}
-
-/// Whether a condition binds names: such a chain cannot be wrapped or duplicated.
-fn binds(condition: &Expr) -> bool {
-    match condition {
-        Expr::Let(_) => true,
-        Expr::Binary(node) if matches!(node.op, BinOp::And(_)) => {
-            binds(&node.left) || binds(&node.right)
-        }
-        _ => false,
-    }
-}
-
-/// `#[test]`, `#[bench]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`. A guess from the text: the
-/// tripwire behind the gate proves it.
-pub(super) fn is_test_only(attribute: &Attribute) -> bool {
-    match &attribute.meta {
-        Meta::Path(path) => path.is_ident("test") || path.is_ident("bench"),
-        Meta::List(list) if list.path.is_ident("cfg") => names_test(&list.tokens),
-        _ => false,
-    }
-}
-
-fn names_test(predicate: &TokenStream) -> bool {
-    match syn::parse2::<Meta>(predicate.clone()) {
-        Ok(Meta::Path(path)) => path.is_ident("test"),
-        Ok(Meta::List(list)) if list.path.is_ident("all") => {
-            use syn::parse::Parser;
-            Punctuated::<Meta, Token![,]>::parse_terminated
-                .parse2(list.tokens)
-                .is_ok_and(|all| all.iter().any(|one| one.path().is_ident("test")))
-        }
-        _ => false,
-    }
-}
-
-/// What the arguments of a known macro are.
-struct KnownMacro {
-    /// Which one is a format string.
-    text: Option<usize>,
-    /// How many are expressions, from the first on.
-    expressions: usize,
-}
-
-fn known_macro(name: &str) -> Option<KnownMacro> {
-    let text = match name {
-        "print" | "println" | "eprint" | "eprintln" | "format" | "panic" | "unreachable"
-        | "format_args" => Some(0),
-        "write" | "writeln" | "assert" | "debug_assert" => Some(1),
-        "assert_eq" | "assert_ne" | "debug_assert_eq" | "debug_assert_ne" => Some(2),
-        "vec" | "matches" => None,
-        _ => return None,
-    };
-    let expressions = if name == "matches" { 1 } else { usize::MAX };
-    Some(KnownMacro { text, expressions })
-}
-
-/// The name of a macro that is written as one of the standard library's.
-fn standard_name(path: &syn::Path) -> Option<String> {
-    let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
-    match segments.as_slice() {
-        [name] => Some(name.clone()),
-        [root, name] if ["std", "core", "alloc"].contains(&root.as_str()) => Some(name.clone()),
-        _ => None,
-    }
-}
-
-/// A macro that ends the program by itself: reaching it is noticed without a mutant.
-fn is_dead_end(mac: &Macro) -> bool {
-    let name = standard_name(&mac.path);
-    ["panic", "unreachable", "todo", "unimplemented"].contains(&name.as_deref().unwrap_or_default())
-}
-
-/// The expressions before anything that is none: all of a call's, both of `[x; n]`, the first of
-/// `matches!`.
-fn parsed_arguments(tokens: &TokenStream) -> Option<Vec<Expr>> {
-    use syn::parse::{ParseStream, Parser};
-    let list = |input: ParseStream<'_>| {
-        let mut out = Vec::new();
-        while !input.is_empty() {
-            let Ok(argument) = input.parse::<Expr>() else {
-                break;
-            };
-            out.push(argument);
-            let separated = input.parse::<Option<Token![,]>>()?.is_some()
-                || input.parse::<Option<Token![;]>>()?.is_some();
-            if !separated {
-                break;
-            }
-        }
-        input.parse::<TokenStream>()?;
-        Ok(out)
-    };
-    list.parse2(tokens.clone()).ok().filter(|out| !out.is_empty() || tokens.is_empty())
-}
-
-/// The same tokens on one line, so that the lines below stay where they are.
-pub(super) fn one_line(code: String) -> String {
-    if !code.contains('\n') {
-        return code;
-    }
-    match code.parse::<TokenStream>() {
-        Ok(tokens) => tokens.to_string(),
-        Err(_) => code,
-    }
-}
-
-/// Longest original text in a mutant's id, in characters.
-const SHOWN: usize = 40;
-
-fn shown(text: &str) -> String {
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
-        None => line,
-    }
-}
-
-fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect()
 }

@@ -84,15 +84,30 @@ impl Workshop {
         let rlib = self.path(&format!("lib{name}.rlib"));
         let mut command = self.rustc("guard.rs", name, "rlib");
         let out = command.args(["-O", "-o"]).arg(rlib).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        assert!(out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        assert!(
+            out.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
     }
 
     fn rustc(&self, root: &str, name: &str, kind: &str) -> Command {
         let mut command = Command::new("rustc");
         command
             .current_dir(self.dir.path())
-            .args(["--edition", self.edition, "--crate-name", name, "--crate-type", kind])
+            .args([
+                "--edition",
+                self.edition,
+                "--crate-name",
+                name,
+                "--crate-type",
+                kind,
+            ])
             .args(["-L", "."])
             .arg(root);
         command
@@ -144,7 +159,9 @@ impl Workshop {
             level: json["level"].as_str().unwrap().to_owned(),
             code: json["code"]["code"].as_str().map(str::to_owned),
             message: json["message"].as_str().unwrap().to_owned(),
-            file: first.map_or(String::new(), |s| s["file_name"].as_str().unwrap().to_owned()),
+            file: first.map_or(String::new(), |s| {
+                s["file_name"].as_str().unwrap().to_owned()
+            }),
             line: first.map_or(0, |s| number(&s["line_start"])),
             spans: primary
                 .iter()

@@ -1,0 +1,177 @@
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use flightproof_core::RelPath;
+
+use super::plan::{EditedFile, FileRole};
+use super::render::{Spot, SpotKind};
+use super::survey::{LineIndex, Silence, Survey};
+use super::syntax::is_test_only;
+use super::text::{code_lines, first_item, split_prefix};
+use super::walker::Walker;
+use crate::tokens::with_tokens;
+use crate::{CertifierCode, CertifierError};
+
+/// A file as the walker left it.
+pub(super) struct Surveyed {
+    pub(super) prefix: String,
+    pub(super) body: String,
+    pub(super) index: LineIndex,
+    pub(super) code: BTreeSet<u32>,
+    pub(super) first_item: Option<usize>,
+    pub(super) survey: Survey,
+    /// The whole file is for tests only: its tripwire goes here.
+    file_gate: Option<usize>,
+}
+
+impl Surveyed {
+    /// `None` for a test-only file that cannot be read.
+    pub(super) fn of(
+        file: &EditedFile,
+        opened: &BTreeSet<usize>,
+        guard: &str,
+    ) -> Result<Option<Self>, CertifierError> {
+        let guessed = looks_test_only(&file.path);
+        match Self::read(file, opened, guard, guessed) {
+            Ok(surveyed) => Ok(Some(surveyed)),
+            // Its tripwire stands at the very start.
+            Err(_) if guessed && !opened.contains(&0) => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    fn read(
+        file: &EditedFile,
+        opened: &BTreeSet<usize>,
+        guard: &str,
+        guessed: bool,
+    ) -> Result<Self, CertifierError> {
+        let text = std::str::from_utf8(&file.text).map_err(|error| {
+            CertifierCode::SourceUnreadable.refuse(format_args!(
+                "{}: not UTF-8 at byte {}",
+                file.path,
+                error.valid_up_to()
+            ))
+        })?;
+        let (prefix, body) = split_prefix(text);
+        let index = LineIndex::of(body);
+        with_tokens(&file.path, body.as_bytes(), |tokens| {
+            let parsed: syn::File = syn::parse2(tokens.clone()).map_err(|error| {
+                CertifierCode::SourceUnreadable.refuse(format_args!(
+                    "{}:{}: {error}",
+                    file.path,
+                    error.span().start().line
+                ))
+            })?;
+            let first_item = first_item(&tokens);
+            let closed = (guessed || parsed.attrs.iter().any(is_test_only))
+                && first_item.is_none_or(|at| !opened.contains(&at));
+            let mutable = file.role == FileRole::Program && !closed;
+            Ok(Self {
+                code: code_lines(body, &tokens, &index),
+                survey: if mutable {
+                    walked(&parsed, body, &index, guard, file, opened)
+                } else {
+                    silenced(
+                        body,
+                        if closed {
+                            Silence::TestOnly
+                        } else {
+                            Silence::BuildTime
+                        },
+                    )
+                },
+                file_gate: first_item.filter(|_| closed && file.role == FileRole::Program),
+                prefix: prefix.to_owned(),
+                body: body.to_owned(),
+                index,
+                first_item,
+            })
+        })?
+    }
+
+    /// Tripwires before test-only items that changed, and messages of assertions that hold a region.
+    pub(super) fn fixed_spots(&self, regions: &[Range<usize>], lines: &BTreeSet<u32>) -> Vec<Spot> {
+        let gates = self.survey.gates.iter();
+        let tripwires = gates.filter(|gate| self.index.touches(&gate.range, lines));
+        let tripwires = tripwires.map(|gate| gate.at).chain(self.file_gate);
+        let mut spots: Vec<Spot> = tripwires
+            .map(|at| Spot {
+                span: at..at,
+                kind: SpotKind::Tripwire,
+            })
+            .collect();
+        for insertion in &self.survey.insertions {
+            let within = &insertion.within;
+            if regions
+                .iter()
+                .any(|r| within.start <= r.start && r.end <= within.end)
+            {
+                spots.push(Spot {
+                    span: insertion.at..insertion.at,
+                    kind: SpotKind::Text(insertion.text.clone()),
+                });
+            }
+        }
+        spots
+    }
+
+    /// The innermost reason that covers a line.
+    pub(super) fn silence(&self, line: u32) -> Option<Silence> {
+        let covering = self
+            .survey
+            .silences
+            .iter()
+            .filter(|(range, _)| self.index.lines(range).contains(&line));
+        covering
+            .min_by_key(|(range, _)| range.len())
+            .map(|(_, why)| *why)
+    }
+
+    pub(super) fn in_function(&self, line: u32) -> bool {
+        let mut functions = self.survey.functions.iter();
+        functions.any(|f| self.index.lines(&f.body).contains(&line))
+    }
+}
+
+fn walked(
+    parsed: &syn::File,
+    body: &str,
+    index: &LineIndex,
+    guard: &str,
+    file: &EditedFile,
+    opened: &BTreeSet<usize>,
+) -> Survey {
+    let mut walker = Walker {
+        text: body,
+        index,
+        guard,
+        changed: &file.lines,
+        opened,
+        survey: Survey::default(),
+        path: Vec::new(),
+        mutants: 0,
+        code_bytes: 0,
+    };
+    syn::visit::Visit::visit_file(&mut walker, parsed);
+    walker.survey
+}
+
+fn silenced(body: &str, why: Silence) -> Survey {
+    Survey {
+        silences: vec![(0..body.len(), why)],
+        ..Survey::default()
+    }
+}
+
+/// Where tests, benchmarks and examples lie by custom. A guess, proved by the file's tripwire.
+fn looks_test_only(path: &RelPath) -> bool {
+    let stem = path.file_name().trim_end_matches(".rs");
+    let directory = |s: &str| ["tests", "benches", "examples", "fuzz_targets"].contains(&s);
+    ["test", "tests"].contains(&stem)
+        || stem.ends_with("_test")
+        || stem.ends_with("_tests")
+        || path
+            .parent()
+            .is_some_and(|dir| dir.split('/').any(directory))
+}
