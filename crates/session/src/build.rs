@@ -417,3 +417,141 @@ fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {
         .iter()
         .filter(move |a| a.manifest_path.starts_with(&tree))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LimitEvents;
+    use crate::fake::tests::recording;
+    use crate::fake::{FakeSession, Step};
+    use flightproof_core::Bytes;
+
+    fn order() -> BuildOrder {
+        BuildOrder {
+            program: "pristine".to_owned(),
+            target: BuildTarget::Bin {
+                name: "demo".to_owned(),
+            },
+            overlay: BTreeMap::new(),
+            guard: Guard {
+                name: "guard_0".to_owned(),
+                source: String::new(),
+            },
+        }
+    }
+
+    /// A workshop whose guard is compiled, with one file in its tree.
+    fn workshop() -> Workshop {
+        let path: RelPath = "src/main.rs".parse().unwrap();
+        Workshop {
+            source: Digest::of(b""),
+            tree: [(path, (false, b"pristine".to_vec()))].into(),
+            packages: vec![],
+            wall_ms: 1000,
+            overlaid: BTreeSet::new(),
+            guard: Some(order().guard),
+        }
+    }
+
+    fn steps(status: Status, stdout: &str, events: LimitEvents) -> Vec<Step> {
+        use flightproof_frame::protocol::{Reply, Request};
+        let outcome = Outcome {
+            status,
+            stdout: stdout.as_bytes().into(),
+            stderr: b"error: said so".as_slice().into(),
+            complete: true,
+            armed: false,
+        };
+        let request = Request::Exec(workshop().cargo(&order()));
+        vec![
+            crate::fake::tests::call(request, Reply::Exec(outcome)),
+            Step::Events { events },
+        ]
+    }
+
+    fn build(
+        status: Status,
+        stdout: &str,
+        events: LimitEvents,
+    ) -> Result<BuildAnswer, SessionError> {
+        let mut session = FakeSession::new(recording(steps(status, stdout, events)));
+        workshop().build(&mut session, &order())
+    }
+
+    const QUIET: LimitEvents = LimitEvents { pids: 0, memory: 0 };
+
+    #[test]
+    fn a_limit_that_ended_a_build_is_named() {
+        let memory = LimitEvents { pids: 0, memory: 1 };
+        let processes = LimitEvents { pids: 1, memory: 0 };
+        let table = [
+            (Status::TimedOut, QUIET, "time"),
+            (Status::OutputLimit, QUIET, "output"),
+            (Status::Exited { code: 101 }, memory, "memory"),
+            (Status::Signaled { signal: 9 }, processes, "processes"),
+        ];
+        for (status, events, limit) in table {
+            let limit = limit.to_owned();
+            let expected = BuildAnswer::Limit { limit };
+            assert_eq!(build(status, "", events).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_build_that_fails_hands_on_what_was_said_and_one_that_never_ran_is_no_answer() {
+        let failed = build(Status::Exited { code: 101 }, "", QUIET).unwrap();
+        let tail: Bytes = b"error: said so".as_slice().into();
+        let diagnostics = vec![];
+        assert_eq!(failed, BuildAnswer::Failed { diagnostics, tail });
+        let reason = "gone".to_owned();
+        let refused = build(Status::LaunchFailed { reason }, "", QUIET).unwrap_err();
+        assert_eq!(refused.code, SessionCode::LaunchFailed);
+    }
+
+    #[test]
+    fn a_product_of_another_name_or_from_outside_of_the_tree_is_none() {
+        let artifact = |name: &str, manifest: &str| {
+            serde_json::json!({"reason": "compiler-artifact", "manifest_path": manifest,
+                "target": {"name": name, "kind": ["bin"]}, "filenames": [], "executable": "/work/target/debug/x"})
+            .to_string()
+        };
+        for stdout in [
+            String::new(),
+            artifact("other", "/work/src/Cargo.toml"),
+            artifact("demo", "/work/vendor/demo/Cargo.toml"),
+        ] {
+            let refused = build(Status::Exited { code: 0 }, &stdout, QUIET).unwrap_err();
+            assert_eq!(refused.code, SessionCode::BuildProduct, "{stdout}");
+        }
+        // The twin is found, and promoting it is the next thing asked of the session.
+        let good = artifact("demo", "/work/src/Cargo.toml");
+        let refused = build(Status::Exited { code: 0 }, &good, QUIET).unwrap_err();
+        assert_eq!(refused.code, SessionCode::FakeMismatch);
+    }
+
+    #[test]
+    fn a_guard_whose_name_is_more_than_a_name_is_refused() {
+        for name in ["", "../x", "a b", "a=b", "1a", "A", "a\x1f-Clinker=x", "_a"] {
+            let mut order = order();
+            order.guard.name = name.to_owned();
+            let mut session = FakeSession::new(recording(vec![]));
+            let refused = workshop().build(&mut session, &order).unwrap_err();
+            assert_eq!(refused.code, SessionCode::SpecInvalid, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn cargo_is_offline_locked_and_has_only_our_environment() {
+        let exec = workshop().cargo(&order());
+        for word in ["--offline", "--locked", "/work/src/Cargo.toml"] {
+            assert!(exec.args.iter().any(|a| a == word), "{word}");
+        }
+        assert_eq!(exec.program, "/toolchain/bin/cargo");
+        assert_eq!(exec.env["RUSTC"], "/toolchain/bin/rustc");
+        assert!(!exec.env.keys().any(|k| k.contains("WRAPPER")));
+        assert_eq!(
+            exec.env["CARGO_ENCODED_RUSTFLAGS"],
+            "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/work/target/guard/libguard_0.rlib"
+        );
+    }
+}

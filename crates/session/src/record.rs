@@ -359,31 +359,29 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &linked).unwrap();
         let named = victim.join("flightproof-00ff");
         fs::create_dir(&named).unwrap();
+        use SessionCode::{HostIo, Leak};
+        let directory = |directory: PathBuf| Record {
+            directory,
+            ..honest.clone()
+        };
+        let group = |path: &str| Record {
+            cgroups: vec![path.into()],
+            ..honest.clone()
+        };
         let hostile = [
-            Record {
-                directory: victim.clone(),
-                ..honest.clone()
-            },
-            Record {
-                directory: linked,
-                ..honest.clone()
-            },
-            Record {
-                directory: victim.join("x/../flightproof-00ff"),
-                ..honest.clone()
-            },
-            Record {
-                cgroups: vec![named.clone()],
-                ..honest.clone()
-            },
-            Record {
-                cgroups: vec!["/sys/fs/cgroup/memory/../../flightproof-00ff".into()],
-                ..honest.clone()
-            },
+            (Leak, directory(victim.clone())),
+            (Leak, directory(linked)),
+            (Leak, directory(named.join("../flightproof-00ff"))),
+            (HostIo, group(&named.display().to_string())),
+            (
+                HostIo,
+                group("/sys/fs/cgroup/memory/../../flightproof-00ff"),
+            ),
+            (HostIo, group("/sys/fs/cgroup/memory")),
         ];
-        for record in hostile {
+        for (code, record) in hostile {
             record.store(dir.path()).unwrap();
-            let _ = reap(dir.path()).err();
+            assert_eq!(reap(dir.path()).unwrap_err().code, code, "{record:?}");
             assert!(named.exists(), "{record:?}");
         }
         let stolen = Record {

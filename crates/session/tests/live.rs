@@ -1,4 +1,5 @@
 //! Live sessions on this machine. They need root, bubblewrap and a toolchain, and fail without.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod site;
 
@@ -10,6 +11,7 @@ use flightproof_session::local::LocalSession;
 use flightproof_session::{Session, SessionCode, observe, record};
 use site::Site;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 const WALL_MS: u64 = 120_000;
 
@@ -196,25 +198,14 @@ fn cases_meet_their_limits_and_nothing_of_the_host() {
 fn registry_dependencies_with_a_procedural_macro_are_built_offline() {
     let site = Site::new();
     let mut session = site.open();
-    let (lock, wanted) = site::locked(&[
-        "serde",
-        "serde_core",
-        "serde_derive",
-        "proc-macro2",
-        "quote",
-        "syn",
-        "unicode-ident",
-        "itoa",
-        "memchr",
-        "serde_json",
-        "zmij",
-    ]);
+    let (lock, wanted) = site::locked();
     let found = crates::find(&site::cache_dirs(), &wanted).unwrap();
     let manifest = format!(
-        "{MANIFEST}[dependencies]\nserde = {{ version = \"1\", features = [\"derive\"] }}\nserde_json = \"1\"\n"
+        "{MANIFEST}[dependencies]\nserde = {{ version = \"1\", features = [\"derive\"] }}\n"
     );
     let library = "#[derive(serde::Serialize)] pub struct Point { pub x: i32 }\n\
-        pub fn show(x: i32) -> String { serde_json::to_string(&Point { x }).unwrap() }\n";
+        fn kept<T: serde::Serialize>(value: T) -> T { value }\n\
+        pub fn show(x: i32) -> String { format!(\"x={}\", kept(Point { x }).x) }\n";
     let archive = site::tree(&[
         ("Cargo.toml", &manifest),
         ("Cargo.lock", &lock),
@@ -238,16 +229,21 @@ fn registry_dependencies_with_a_procedural_macro_are_built_offline() {
         },
         ..binary("demo")
     };
+    let started = Instant::now();
     let built = match workshop.build(&mut session, &order).unwrap() {
         BuildAnswer::Built(built) => built,
-        other => panic!("{other:?}"),
+        BuildAnswer::Failed { diagnostics, tail } => {
+            panic!("{diagnostics:?} {}", String::from_utf8_lossy(&tail))
+        }
+        limit => panic!("{limit:?}"),
     };
+    let first = started.elapsed();
     assert!(built.record.proc_macros && built.record.build_scripts);
     assert_eq!(built.record.packages.len(), wanted.len());
     let mut run = case("pristine", &[]);
     run.stdin = b"7\n".to_vec().into();
     let seen = observe::run(&mut session, &run).unwrap();
-    assert_eq!(&*seen.stdout, b"{\"x\":7}\n");
+    assert_eq!(&*seen.stdout, b"x=7\n");
 
     // Another source over it: only that is compiled again, and the first program stays.
     order.program = "changed".to_owned();
@@ -255,20 +251,17 @@ fn registry_dependencies_with_a_procedural_macro_are_built_offline() {
     order
         .overlay
         .insert("src/lib.rs".parse().unwrap(), changed.into_bytes().into());
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     assert!(matches!(
         workshop.build(&mut session, &order).unwrap(),
         BuildAnswer::Built(_)
     ));
     assert!(
-        started.elapsed().as_secs() < 15,
+        started.elapsed() < first,
         "dependencies were compiled again"
     );
     run.program = "changed".to_owned();
-    assert_eq!(
-        &*observe::run(&mut session, &run).unwrap().stdout,
-        b"{\"x\":8}\n"
-    );
+    assert_eq!(&*observe::run(&mut session, &run).unwrap().stdout, b"x=8\n");
 
     // Without the overlay the tree is the candidate's again.
     order.overlay.clear();
@@ -278,10 +271,7 @@ fn registry_dependencies_with_a_procedural_macro_are_built_offline() {
         BuildAnswer::Built(_)
     ));
     run.program = "again".to_owned();
-    assert_eq!(
-        &*observe::run(&mut session, &run).unwrap().stdout,
-        b"{\"x\":7}\n"
-    );
+    assert_eq!(&*observe::run(&mut session, &run).unwrap().stdout, b"x=7\n");
     assert!(session.close().unwrap().is_clean());
 }
 
