@@ -3,38 +3,30 @@
 //! All builds of one session share their flags and the mutation guard, so that dependencies are
 //! compiled once.
 
+mod command;
+mod product;
+
+pub(crate) use command::environment;
+
 use crate::crates::Shipment;
-use crate::diagnostics::{Artifact, Messages};
+use crate::diagnostics::Messages;
 use crate::observe::limit;
 use crate::upload::{self, execute, promote};
 use crate::{Session, SessionCode, SessionError};
+use command::{GUARD_DIR, LINKER, check_guard, guard_path};
 use flightproof_archive::paws;
 use flightproof_core::{Digest, RelPath, escape};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Guard, Package,
 };
-use flightproof_frame::protocol::{
-    CrateFile, Exec, ExecLimits, Outcome, Place, Role, Status, layout,
-};
+use flightproof_frame::protocol::{CrateFile, Outcome, Place, Status, layout};
+use product::{Library, binary, library};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most bytes of cargo's messages: some thousand short diagnostics. With [`MAX_STDERR`], and in
-/// base64, it stays below the 4 MiB of one reply.
-const MAX_STDOUT: u64 = 2560 << 10;
-/// Most bytes of standard error of a build.
-const MAX_STDERR: u64 = 256 << 10;
 /// Last bytes of standard error that are handed on.
 const MAX_TAIL: usize = 4096;
 /// The cargo profile everything is built in.
 const PROFILE: &str = "dev";
-/// Separator of `CARGO_ENCODED_RUSTFLAGS`: unlike a space it cannot be part of a path.
-const FLAG_SEPARATOR: &str = "\x1f";
-/// The system's linker. The toolchain's own one is started by a wrapper that looks for it in
-/// /proc, which a session does not have.
-const LINKER: &str = "link-arg=-fuse-ld=bfd";
-/// Where the compiled guard lies.
-const GUARD_DIR: &str = "/work/target/guard";
-
 /// A session with a candidate's tree and dependencies in it, ready to build.
 #[derive(Debug)]
 pub struct Workshop {
@@ -100,7 +92,7 @@ impl Workshop {
         if let Some(failed) = self.compile_guard(session, &order.guard)? {
             return Ok(failed);
         }
-        let outcome = execute(session, self.cargo(order))?;
+        let outcome = execute(session, command::cargo(order, self.wall_ms))?;
         let messages = match self.answered(session, &outcome, Messages::parse(&outcome.stdout))? {
             Ok(messages) => messages,
             Err(answer) => return Ok(answer),
@@ -186,47 +178,13 @@ impl Workshop {
             &guard.name,
             &file,
         ];
-        let outcome = execute(session, self.program("rustc", &args, environment()))?;
+        let outcome = execute(session, command::compiler(&args, self.wall_ms))?;
         let messages = Messages::parse_rustc(&outcome.stderr);
         match self.answered(session, &outcome, messages)? {
             Ok(_) => self.guard = Some(guard.clone()),
             Err(answer) => return Ok(Some(answer)),
         }
         Ok(None)
-    }
-
-    fn cargo(&self, order: &BuildOrder) -> Exec {
-        let manifest = format!("{}/Cargo.toml", layout::SOURCE);
-        let vendor = format!("source.flightproof.directory=\"{}\"", layout::VENDOR);
-        let mut args = vec![
-            "build",
-            "--offline",
-            "--locked",
-            "--message-format=json-diagnostic-short",
-            "--manifest-path",
-            &manifest,
-            "--config",
-            "source.crates-io.replace-with=\"flightproof\"",
-            "--config",
-            &vendor,
-            "--config",
-            "profile.dev.debug=false",
-            "--config",
-            "profile.dev.incremental=false",
-        ];
-        match &order.target {
-            BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
-            BuildTarget::Driver { package, .. } => {
-                // The driver is linked with it and unwinds.
-                args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
-                if let Some(package) = package {
-                    args.extend(["--package", package.as_str()]);
-                }
-            }
-        }
-        let mut env = environment();
-        env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(&order.guard));
-        self.program("cargo", &args, env)
     }
 
     /// Compiles the witness's driver with the library. The path of the program, or why not.
@@ -259,26 +217,9 @@ impl Workshop {
             &program,
             &file,
         ];
-        let outcome = execute(session, self.program("rustc", &args, environment()))?;
+        let outcome = execute(session, command::compiler(&args, self.wall_ms))?;
         let messages = Messages::parse_rustc(&outcome.stderr);
         Ok(self.answered(session, &outcome, messages)?.map(|_| program))
-    }
-
-    fn program(&self, tool: &str, args: &[&str], env: BTreeMap<String, String>) -> Exec {
-        Exec {
-            role: Role::Build,
-            program: format!("{}/bin/{tool}", layout::TOOLCHAIN),
-            args: args.iter().map(|a| (*a).to_owned()).collect(),
-            env,
-            stdin: Vec::new().into(),
-            files: BTreeMap::new(),
-            limits: ExecLimits {
-                wall_ms: self.wall_ms,
-                stdout_bytes: MAX_STDOUT,
-                stderr_bytes: MAX_STDERR,
-            },
-            selector: None,
-        }
     }
 
     /// The messages of a compiler that succeeded, or what to answer instead.
@@ -310,57 +251,6 @@ impl Workshop {
     }
 }
 
-/// The environment of every build tool: the same in every session, nothing of the host.
-pub(crate) fn environment() -> BTreeMap<String, String> {
-    let compiler = format!("{}/bin/rustc", layout::TOOLCHAIN);
-    let path = format!("{}/bin:/usr/bin:/bin", layout::TOOLCHAIN);
-    let libraries = format!("{}/lib", layout::TOOLCHAIN);
-    [
-        ("PATH", path.as_str()),
-        // The loader would find the compiler's libraries by its place, which it asks /proc for.
-        ("LD_LIBRARY_PATH", &libraries),
-        ("HOME", layout::CARGO_HOME),
-        ("CARGO_HOME", layout::CARGO_HOME),
-        ("CARGO_TARGET_DIR", layout::TARGET),
-        ("TMPDIR", layout::TMP),
-        ("RUSTC", &compiler),
-        ("LC_ALL", "C"),
-        ("TZ", "UTC"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
-}
-
-/// Flags of every crate of every build: lints are the author's business, not ours.
-fn flags(guard: &Guard) -> String {
-    let guard = guard_path(guard);
-    ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard].join(FLAG_SEPARATOR)
-}
-
-fn guard_path(guard: &Guard) -> String {
-    format!("{0}={GUARD_DIR}/lib{0}.rlib", guard.name)
-}
-
-/// The guard's name becomes part of paths and flags.
-fn check_guard(guard: &Guard) -> Result<(), SessionError> {
-    let plain = guard
-        .name
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    let starts = guard
-        .name
-        .bytes()
-        .next()
-        .is_some_and(|b| b.is_ascii_lowercase());
-    if plain && starts && guard.name.len() <= 64 {
-        return Ok(());
-    }
-    Err(SessionCode::SpecInvalid.refuse(format_args!(
-        "{} is no crate name of a guard",
-        escape(&guard.name, 64)
-    )))
-}
-
 fn extra(session: &mut dyn Session, name: &str, bytes: &[u8]) -> Result<String, SessionError> {
     let path = RelPath::new(name).map_err(|e| SessionCode::SpecInvalid.refuse(e))?;
     upload::files(session, Place::Extra, [(path, false, bytes)])?;
@@ -373,49 +263,6 @@ fn package(file: &CrateFile) -> Package {
         version: file.version.clone(),
         sha256: file.sha256,
     }
-}
-
-/// A compiled library.
-struct Library {
-    name: String,
-    rlib: String,
-}
-
-fn binary(messages: &Messages, name: &str) -> Result<String, SessionError> {
-    of_the_tree(messages)
-        .filter(|a| a.target.is("bin") && a.target.name == name)
-        .find_map(|a| a.executable.clone())
-        .ok_or_else(|| {
-            SessionCode::BuildProduct
-                .refuse(format_args!("there is no binary {}", escape(name, 80)))
-        })
-}
-
-/// The one library of the tree that was asked for. With several, the last one is it: cargo builds
-/// what a package depends on before the package.
-fn library(messages: &Messages, package: Option<&str>) -> Result<Library, SessionError> {
-    of_the_tree(messages)
-        .filter(|a| ["lib", "rlib"].iter().any(|kind| a.target.is(kind)))
-        .filter_map(|a| {
-            let rlib = a.filenames.iter().find(|f| f.ends_with(".rlib"))?.clone();
-            let name = a.target.name.replace('-', "_");
-            Some(Library { name, rlib })
-        })
-        .last()
-        .ok_or_else(|| {
-            SessionCode::BuildProduct.refuse(format_args!(
-                "{} has no library that a program can be linked with",
-                package.map_or("the package".to_owned(), |p| escape(p, 80))
-            ))
-        })
-}
-
-fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {
-    let tree = format!("{}/", layout::SOURCE);
-    messages
-        .artifacts
-        .iter()
-        .filter(move |a| a.manifest_path.starts_with(&tree))
 }
 
 #[cfg(test)]
@@ -462,7 +309,7 @@ mod tests {
             complete: true,
             armed: false,
         };
-        let request = Request::Exec(workshop().cargo(&order()));
+        let request = Request::Exec(command::cargo(&order(), 1000));
         vec![
             crate::fake::tests::call(request, Reply::Exec(outcome)),
             Step::Events { events },
@@ -542,7 +389,7 @@ mod tests {
 
     #[test]
     fn cargo_is_offline_locked_and_has_only_our_environment() {
-        let exec = workshop().cargo(&order());
+        let exec = command::cargo(&order(), 1000);
         for word in ["--offline", "--locked", "/work/src/Cargo.toml"] {
             assert!(exec.args.iter().any(|a| a == word), "{word}");
         }

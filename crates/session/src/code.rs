@@ -36,7 +36,7 @@ flightproof_core::refusal_codes! {
             "the cgroup controllers memory, pids and cpu are not all available", "a limit that cannot be enforced is not asked for", "mount the missing controllers, or boot with systemd.unified_cgroup_hierarchy=1";
         /// newuidmap or a range in /etc/subuid is missing.
         NoUidRange = "NO_UID_RANGE", Environment,
-            "there is no range of user ids for the session", "each case needs a user id of its own", "install uidmap and add a range: apt-get install uidmap && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 \"$USER\"";
+            "there is no range of a million user ids for the session", "each case needs a user id of its own", "install uidmap and add a range, as root: apt-get install uidmap && usermod --add-subuids 10000000-10999999 --add-subgids 10000000-10999999 \"$USER\"";
         /// Ubuntu's rule against unprivileged user namespaces is on.
         UserNamespaceRestricted = "USER_NAMESPACE_RESTRICTED", Environment,
             "this system does not let ordinary users make user namespaces", "the sandbox is made of them", "allow bubblewrap to: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or start flights as root";

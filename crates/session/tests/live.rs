@@ -358,6 +358,30 @@ fn the_lifetime_ends_a_session_whatever_it_is_doing() {
 }
 
 #[test]
+fn a_session_that_dies_is_lost_and_never_an_answer() {
+    let site = Site::new();
+    let mut session = site.open();
+    let id = session.attestation().session.clone();
+    site.kill(&id);
+    let refused = session
+        .call(&flightproof_frame::protocol::Request::Probe, &[])
+        .unwrap_err();
+    assert_eq!(refused.code, SessionCode::SessionLost);
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(site.traces(&id), [] as [String; 0]);
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_refused_before_anything_is_made() {
+    let site = Site::new();
+    let mut spec = site.spec();
+    spec.work_dir = spec.work_dir.join("missing");
+    let refused = site.open_as(&spec).unwrap_err();
+    assert_eq!(refused.code, SessionCode::HostIo);
+    assert_eq!(record::reap(&site.state_dir()).unwrap(), []);
+}
+
+#[test]
 fn what_arrives_inside_must_be_what_was_sent() {
     let site = Site::new();
     let mut session = site.open();

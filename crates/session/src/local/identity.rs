@@ -14,8 +14,8 @@ const WIDTH: u32 = 1_000_000;
 /// Ranges to choose from. Two sessions that choose the same one share ids, but no process, file
 /// or namespace through which that could matter.
 const SLOTS: u32 = 2_000;
-/// Least width of an ordinary user's range; `/etc/subuid` entries have 65,536.
-const MIN_RANGE: u32 = 65_536;
+/// Subordinate ids an ordinary user needs: with their own one it makes the same number.
+const RANGE: u32 = WIDTH - 1;
 /// The programs that map a user's range.
 const MAPPERS: [&str; 2] = ["/usr/bin/newuidmap", "/usr/bin/newgidmap"];
 
@@ -31,8 +31,8 @@ pub(super) enum Identity {
     User {
         /// User id and group id.
         own: [u32; 2],
-        /// First subordinate id and width, of users and of groups.
-        ranges: [(u32, u32); 2],
+        /// First subordinate id, of users and of groups.
+        first: [u32; 2],
     },
 }
 
@@ -50,10 +50,10 @@ impl Identity {
             return Err(SessionCode::NoUidRange.refuse(format_args!("{missing} is missing")));
         }
         let name = user_name(&read("/etc/passwd"), uid);
-        let range = |file: &str| subordinate(&read(file), name.as_deref(), uid, file);
+        let first = |file: &str| subordinate(&read(file), name.as_deref(), uid, file);
         Ok(Self::User {
             own: [uid, rustix::process::getegid().as_raw()],
-            ranges: [range("/etc/subuid")?, range("/etc/subgid")?],
+            first: [first("/etc/subuid")?, first("/etc/subgid")?],
         })
     }
 
@@ -70,10 +70,10 @@ impl Identity {
     pub(super) fn maps(&self) -> [Vec<(u32, u32, u32)>; 2] {
         match self {
             Self::Unprivileged { base } => [vec![(0, *base, WIDTH)], vec![(0, *base, WIDTH)]],
-            Self::User { own, ranges } => [0, 1].map(|i: usize| {
-                let (first, width) = ranges[i];
-                vec![(0, own[i], 1), (1, first, width)]
-            }),
+            Self::User { own, first } => {
+                let map = |own, first| vec![(0, own, 1), (1, first, RANGE)];
+                [map(own[0], first[0]), map(own[1], first[1])]
+            }
         }
     }
 
@@ -137,25 +137,20 @@ fn user_name(passwd: &str, uid: u32) -> Option<String> {
     })
 }
 
-/// The first range of a user in `/etc/subuid` that is wide enough.
-fn subordinate(
-    text: &str,
-    name: Option<&str>,
-    uid: u32,
-    file: &str,
-) -> Result<(u32, u32), SessionError> {
+/// Where the first range of a user in `/etc/subuid` that is wide enough begins.
+fn subordinate(text: &str, name: Option<&str>, uid: u32, file: &str) -> Result<u32, SessionError> {
     let number = uid.to_string();
     text.lines()
         .filter_map(|line| {
             let mut fields = line.split(':');
             let who = fields.next()?;
-            let range = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            let range: (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             (Some(who) == name || who == number).then_some(range)
         })
-        .find(|(_, width)| *width >= MIN_RANGE)
+        .find_map(|(first, width)| (width >= RANGE).then_some(first))
         .ok_or_else(|| {
             SessionCode::NoUidRange.refuse(format_args!(
-                "{file} has no range of {MIN_RANGE} ids for user {uid}"
+                "{file} has no range of {RANGE} ids for user {uid}"
             ))
         })
 }
@@ -179,10 +174,10 @@ mod tests {
 
     #[test]
     fn a_users_range_is_found_by_name_or_number_and_must_be_wide() {
-        let text = "eve:1:65536\nann:100000:10\nann:200000:65536\n1001:300000:65536\n";
+        let text = "eve:1:1000000\nann:100000:65536\nann:2000000:999999\n1001:3000000:1000000\n";
         let find = |name, uid| subordinate(text, name, uid, "/etc/subuid");
-        assert_eq!(find(Some("ann"), 1000), Ok((200_000, 65_536)));
-        assert_eq!(find(None, 1001), Ok((300_000, 65_536)));
+        assert_eq!(find(Some("ann"), 1000), Ok(2_000_000));
+        assert_eq!(find(None, 1001), Ok(3_000_000));
         let refused = find(Some("bob"), 1002).unwrap_err();
         assert_eq!(refused.code, SessionCode::NoUidRange);
     }
@@ -191,13 +186,13 @@ mod tests {
     fn a_user_is_the_runner_and_its_range_are_the_cases() {
         let identity = Identity::User {
             own: [1000, 100],
-            ranges: [(200_000, 65_536), (300_000, 65_536)],
+            first: [2_000_000, 3_000_000],
         };
         assert_eq!(
             identity.maps(),
             [
-                vec![(0, 1000, 1), (1, 200_000, 65_536)],
-                vec![(0, 100, 1), (1, 300_000, 65_536)]
+                vec![(0, 1000, 1), (1, 2_000_000, 999_999)],
+                vec![(0, 100, 1), (1, 3_000_000, 999_999)]
             ]
         );
         assert_eq!(identity.drop_to(), None);

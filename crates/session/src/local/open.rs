@@ -117,7 +117,9 @@ fn sandbox_version(bwrap: &Path) -> Result<String, SessionError> {
 
 /// Writes down whose the session is before anything of it exists.
 fn register(spec: &LocalSpec, group: Group) -> Result<Inside, SessionError> {
-    let directory = spec.work_dir.join(cgroup::session_name(&spec.id()));
+    // As the kernel will name it: descriptors and mounts are compared by path.
+    let work_dir = fs::canonicalize(&spec.work_dir).map_err(|e| io(&spec.work_dir, &e))?;
+    let directory = work_dir.join(cgroup::session_name(&spec.id()));
     let record = Record::new(&spec.id(), group.dirs(), &directory)?;
     record.store(&spec.state_dir)?;
     Ok(Inside {

@@ -99,6 +99,17 @@ impl Site {
         fs::read_to_string(dir.join("cgroup.procs")).map_or(0, |text| text.lines().count())
     }
 
+    /// Kills every process of a session from outside.
+    pub(crate) fn kill(&self, id: &str) {
+        let dir = cgroup_parents()[0].join(format!("flightproof-{id}"));
+        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap();
+        for pid in text.lines() {
+            let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+            // The first one takes the others along.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+
     pub(crate) fn wait_until_dead(&self, id: &str) {
         let end = Instant::now() + Duration::from_secs(10);
         while self.processes(id) > 0 {

@@ -1,0 +1,128 @@
+//! The programs a build starts, as data: arguments, environment, limits.
+
+use crate::{SessionCode, SessionError};
+use flightproof_core::escape;
+use flightproof_evidence::{BuildOrder, BuildTarget, Guard};
+use flightproof_frame::protocol::{Exec, ExecLimits, Role, layout};
+use std::collections::BTreeMap;
+
+/// Most bytes of cargo's messages: some thousand short diagnostics. With [`MAX_STDERR`], and in
+/// base64, it stays below the 4 MiB of one reply.
+const MAX_STDOUT: u64 = 2560 << 10;
+/// Most bytes of standard error of a build.
+const MAX_STDERR: u64 = 256 << 10;
+/// Separator of `CARGO_ENCODED_RUSTFLAGS`: unlike a space it cannot be part of a path.
+const FLAG_SEPARATOR: &str = "\x1f";
+/// The system's linker. The toolchain's own one is started by a wrapper that looks for it in
+/// /proc, which a session does not have.
+pub(super) const LINKER: &str = "link-arg=-fuse-ld=bfd";
+/// Where the compiled guard lies.
+pub(super) const GUARD_DIR: &str = "/work/target/guard";
+
+/// `cargo build` of what is ordered: offline, locked, the dependencies from the vendor directory.
+pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
+    let manifest = format!("{}/Cargo.toml", layout::SOURCE);
+    let vendor = format!("source.flightproof.directory=\"{}\"", layout::VENDOR);
+    let mut args = vec![
+        "build",
+        "--offline",
+        "--locked",
+        "--message-format=json-diagnostic-short",
+        "--manifest-path",
+        &manifest,
+        "--config",
+        "source.crates-io.replace-with=\"flightproof\"",
+        "--config",
+        &vendor,
+        "--config",
+        "profile.dev.debug=false",
+        "--config",
+        "profile.dev.incremental=false",
+    ];
+    match &order.target {
+        BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
+        BuildTarget::Driver { package, .. } => {
+            // The driver is linked with it and unwinds.
+            args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
+            if let Some(package) = package {
+                args.extend(["--package", package.as_str()]);
+            }
+        }
+    }
+    let mut env = environment();
+    env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(&order.guard));
+    program("cargo", &args, env, wall_ms)
+}
+
+/// The compiler itself.
+pub(super) fn compiler(args: &[&str], wall_ms: u64) -> Exec {
+    program("rustc", args, environment(), wall_ms)
+}
+
+fn program(tool: &str, args: &[&str], env: BTreeMap<String, String>, wall_ms: u64) -> Exec {
+    Exec {
+        role: Role::Build,
+        program: format!("{}/bin/{tool}", layout::TOOLCHAIN),
+        args: args.iter().map(|a| (*a).to_owned()).collect(),
+        env,
+        stdin: Vec::new().into(),
+        files: BTreeMap::new(),
+        limits: ExecLimits {
+            wall_ms,
+            stdout_bytes: MAX_STDOUT,
+            stderr_bytes: MAX_STDERR,
+        },
+        selector: None,
+    }
+}
+
+/// The environment of every build tool: the same in every session, nothing of the host.
+pub(crate) fn environment() -> BTreeMap<String, String> {
+    let compiler = format!("{}/bin/rustc", layout::TOOLCHAIN);
+    let path = format!("{}/bin:/usr/bin:/bin", layout::TOOLCHAIN);
+    let libraries = format!("{}/lib", layout::TOOLCHAIN);
+    [
+        ("PATH", path.as_str()),
+        // The loader would find the compiler's libraries by its place, which it asks /proc for.
+        ("LD_LIBRARY_PATH", &libraries),
+        ("HOME", layout::CARGO_HOME),
+        ("CARGO_HOME", layout::CARGO_HOME),
+        ("CARGO_TARGET_DIR", layout::TARGET),
+        ("TMPDIR", layout::TMP),
+        ("RUSTC", &compiler),
+        ("LC_ALL", "C"),
+        ("TZ", "UTC"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// Flags of every crate of every build: lints are the author's business, not ours.
+fn flags(guard: &Guard) -> String {
+    let guard = guard_path(guard);
+    ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard].join(FLAG_SEPARATOR)
+}
+
+pub(super) fn guard_path(guard: &Guard) -> String {
+    format!("{0}={GUARD_DIR}/lib{0}.rlib", guard.name)
+}
+
+/// The guard's name becomes part of paths and flags.
+pub(super) fn check_guard(guard: &Guard) -> Result<(), SessionError> {
+    let plain = guard
+        .name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let starts = guard
+        .name
+        .bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase());
+    if plain && starts && guard.name.len() <= 64 {
+        return Ok(());
+    }
+    Err(SessionCode::SpecInvalid.refuse(format_args!(
+        "{} is no crate name of a guard",
+        escape(&guard.name, 64)
+    )))
+}

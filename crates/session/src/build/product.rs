@@ -1,0 +1,50 @@
+//! Which of the things that were compiled is the one that was asked for.
+
+use crate::diagnostics::{Artifact, Messages};
+use crate::{SessionCode, SessionError};
+use flightproof_core::escape;
+use flightproof_frame::protocol::layout;
+
+/// A compiled library.
+pub(super) struct Library {
+    pub(super) name: String,
+    pub(super) rlib: String,
+}
+
+/// The path of a binary of the tree.
+pub(super) fn binary(messages: &Messages, name: &str) -> Result<String, SessionError> {
+    of_the_tree(messages)
+        .filter(|a| a.target.is("bin") && a.target.name == name)
+        .find_map(|a| a.executable.clone())
+        .ok_or_else(|| {
+            SessionCode::BuildProduct
+                .refuse(format_args!("there is no binary {}", escape(name, 80)))
+        })
+}
+
+/// The one library of the tree that was asked for. With several, the last one is it: cargo builds
+/// what a package depends on before the package.
+pub(super) fn library(messages: &Messages, package: Option<&str>) -> Result<Library, SessionError> {
+    of_the_tree(messages)
+        .filter(|a| ["lib", "rlib"].iter().any(|kind| a.target.is(kind)))
+        .filter_map(|a| {
+            let rlib = a.filenames.iter().find(|f| f.ends_with(".rlib"))?.clone();
+            let name = a.target.name.replace('-', "_");
+            Some(Library { name, rlib })
+        })
+        .last()
+        .ok_or_else(|| {
+            SessionCode::BuildProduct.refuse(format_args!(
+                "{} has no library that a program can be linked with",
+                package.map_or("the package".to_owned(), |p| escape(p, 80))
+            ))
+        })
+}
+
+fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {
+    let tree = format!("{}/", layout::SOURCE);
+    messages
+        .artifacts
+        .iter()
+        .filter(move |a| a.manifest_path.starts_with(&tree))
+}
