@@ -92,6 +92,21 @@ fn a_session_is_attested_and_leaves_nothing() {
 }
 
 #[test]
+fn a_second_session_of_the_same_id_is_refused_and_the_first_lives_on() {
+    let site = Site::new();
+    let spec = site.spec();
+    let mut first = site.open_as(&spec).unwrap();
+    let refused = site.open_as(&spec).unwrap_err();
+    assert_eq!(refused.code, SessionCode::HostIo);
+    assert!(
+        first
+            .call(&flightproof_frame::protocol::Request::Probe, &[])
+            .is_ok()
+    );
+    assert!(first.close().unwrap().is_clean());
+}
+
+#[test]
 fn a_dropped_session_leaves_nothing_either() {
     let site = Site::new();
     let session = site.open();

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -120,6 +120,17 @@ fn register(spec: &LocalSpec, group: Group) -> Result<Inside, SessionError> {
     // As the kernel will name it: descriptors and mounts are compared by path.
     let work_dir = fs::canonicalize(&spec.work_dir).map_err(|e| io(&spec.work_dir, &e))?;
     let directory = work_dir.join(cgroup::session_name(&spec.id()));
+    // What exists already is another session's, and a failure below would remove it.
+    let taken = |place: &&PathBuf| fs::symlink_metadata(place).is_ok();
+    if let Some(place) = group
+        .dirs()
+        .iter()
+        .find(taken)
+        .or(Some(&directory).filter(taken))
+    {
+        let detail = format!("{} exists: ids must be random", place.display());
+        return Err(SessionCode::HostIo.refuse(detail));
+    }
     let record = Record::new(&spec.id(), group.dirs(), &directory)?;
     record.store(&spec.state_dir)?;
     Ok(Inside {
@@ -352,7 +363,7 @@ fn compiler_version(session: &mut LocalSession) -> Result<String, SessionError> 
     }
 }
 
-fn joined(dirs: &[std::path::PathBuf], name: &str) -> Vec<std::path::PathBuf> {
+fn joined(dirs: &[PathBuf], name: &str) -> Vec<PathBuf> {
     dirs.iter().map(|dir| dir.join(name)).collect()
 }
 
