@@ -323,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn a_process_of_the_host_is_taken_for_no_sandbox() {
+        let host = Proc(std::process::id());
+        let status = host.text("status").unwrap();
+        let mounts = host.text("mountinfo").unwrap();
+        let environment = host.environment().unwrap();
+        for (name, reading) in [
+            ("host-ids", ids(&status, &IDENTITY)),
+            ("mapped-ids", maps(&host, &IDENTITY)),
+            ("namespaces", namespaces(&host)),
+            ("mounts", mount_table(&mounts, &sandbox().mounts())),
+            (
+                "environment",
+                equal("environment", ENVIRONMENT, Some(environment)),
+            ),
+        ] {
+            let refused = reading.unwrap_err();
+            assert_eq!(refused.code, SessionCode::Shortfall);
+            assert!(refused.detail.starts_with(name), "{refused}");
+        }
+    }
+
+    #[test]
     fn the_expected_mounts_pass() {
         assert_eq!(mount_fault(&table(), &sandbox().mounts()), None);
     }
