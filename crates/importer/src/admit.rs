@@ -1,5 +1,5 @@
 use crate::git::Verb;
-use crate::talk::Talk;
+use crate::talk::{Cap, Talk};
 use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt};
 use flightproof_core::{Digest, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
@@ -37,7 +37,7 @@ pub fn admit(
 ) -> Result<Admitted, Refusal> {
     let lock = ledger.lock_admissions(PATIENCE)?;
     let key = clearance.key(host);
-    if ledger.receipt(&key)?.is_none() {
+    if ledger.earlier(&key, clearance.certificate())?.is_none() {
         check_before(git, host, &key)?;
     }
     match ledger.intend(&key, clearance.certificate(), now)? {
@@ -122,12 +122,12 @@ impl Moving<'_> {
         let checked = self.host.check_plain(&self.key.branch);
         if let Err(refused) = checked.and_then(|()| self.host.check_idle(&self.key.branch)) {
             // The end of the input makes git let go of its lock.
-            talk.finish(0)?;
+            talk.finish(SILENCE)?;
             return Err(refused);
         }
         talk.send(b"commit\n")?;
         expect(&mut talk, b"commit: ok")?;
-        let answer = talk.finish(0)?;
+        let answer = talk.finish(SILENCE)?;
         if answer.code != 0 {
             return Err(ImporterCode::GitFailed.refuse(answer.complaint));
         }
@@ -164,6 +164,12 @@ impl Moving<'_> {
         }
     }
 }
+
+/// What git prints after a transaction.
+const SILENCE: Cap = Cap {
+    bytes: 0,
+    code: ImporterCode::GitFailed,
+};
 
 fn expect(talk: &mut Talk, wanted: &[u8]) -> Result<(), ImportError> {
     let line = talk.line()?;

@@ -1,6 +1,7 @@
 use crate::git::{Git, Verb};
 use crate::objects::Kind;
 use crate::scratch::Scratch;
+use crate::talk::Cap;
 use crate::walk::Difference;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::CommitId;
@@ -44,10 +45,9 @@ pub(crate) fn make(
     let words = ["-q", "--version=2", "-", REFERENCE, &without].map(OsStr::new);
     let answer = git
         .talk(Verb::BundleCreate, export.place(), &words)?
-        .finish(BUNDLE)
-        .map_err(|e| match e.code {
-            ImporterCode::BytesOverLimit => ImporterCode::BundleOverLimit.refuse(e.detail),
-            _ => e,
+        .finish(Cap {
+            bytes: BUNDLE,
+            code: ImporterCode::BundleOverLimit,
         })?;
     if answer.code != 0 {
         return Err(ImporterCode::GitFailed.refuse(format!("bundle: {}", answer.complaint)));

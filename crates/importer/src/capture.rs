@@ -1,7 +1,8 @@
 use crate::bundle::{self, Ends};
 use crate::commit::{self, Commit};
-use crate::objects::{Cap, Kind, Objects};
+use crate::objects::{Kind, Objects};
 use crate::scratch::Scratch;
+use crate::talk::Cap;
 use crate::{Git, Grants, Host, ImportError, ImporterCode, snapshot, walk};
 use flightproof_core::{Bytes, CommitId, Digest, canonical_json, escape};
 use flightproof_evidence::{Captured, Kept};

@@ -67,6 +67,8 @@ fn is_plain_branch(name: &str) -> bool {
     };
     name.len() <= MOST
         && name != "HEAD"
+        // An id in its place would be taken for the commit.
+        && name.parse::<CommitId>().is_err()
         && !name.starts_with("refs/")
         && !name.contains("..")
         && name
@@ -110,6 +112,7 @@ mod tests {
             "a[",
             "a\\b",
             "a@{1}",
+            "0123456789012345678901234567890123456789",
             long.as_str(),
         ] {
             assert!(!is_plain_branch(name), "{name:?}");

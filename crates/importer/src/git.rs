@@ -1,4 +1,4 @@
-use crate::talk::{Answer, Talk};
+use crate::talk::{Answer, Cap, Talk};
 use crate::{ImportError, ImporterCode};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -143,8 +143,11 @@ impl Git {
         place: Place<'_>,
         arguments: &[&OsStr],
     ) -> Result<Answer, ImportError> {
-        /// Longest answer of an ordinary question: a configuration.
-        const MOST: usize = 1 << 20;
+        /// Longest answer of an ordinary question, a configuration: 1 MiB.
+        const MOST: Cap = Cap {
+            bytes: 1 << 20,
+            code: ImporterCode::GitFailed,
+        };
         self.talk(verb, place, arguments)?.finish(MOST)
     }
 
@@ -269,9 +272,14 @@ const ENVIRONMENT: [(&str, &str); 25] = [
 ];
 
 /// Settings that win over the repository's own configuration.
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 29] = [
+    // Git complains about the empty graft file it is given; before 2.46 no variable stops that.
+    "advice.graftFileDeprecated=false",
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    // The repository may not weaken a sync, nor make git wait for a lock for ever.
+    "core.fsyncMethod=fsync",
+    "core.filesRefLockTimeout=1000",
     "core.alternateRefsCommand=",
     "core.commitGraph=false",
     "core.multiPackIndex=false",

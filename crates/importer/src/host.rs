@@ -182,13 +182,24 @@ impl Host {
         }
     }
 
+    /// The git folders of the linked working trees.
+    fn worktrees(&self) -> Result<Vec<PathBuf>, ImportError> {
+        let folder = self.common.join("worktrees");
+        let trees = match std::fs::read_dir(&folder) {
+            Ok(trees) => trees,
+            Err(e) if is_absent(&e) => return Ok(Vec::new()),
+            Err(e) => return Err(unreadable(&folder, e)),
+        };
+        trees
+            .map(|tree| tree.map(|t| t.path()).map_err(|e| unreadable(&folder, e)))
+            .collect()
+    }
+
     /// Refuses a branch that a working tree has checked out, or that a rebase or bisect started
     /// in one will come back to.
     pub(crate) fn check_idle(&self, branch: &str) -> Result<(), ImportError> {
         let mut places = vec![self.common.clone()];
-        if let Ok(trees) = std::fs::read_dir(self.common.join("worktrees")) {
-            places.extend(trees.flatten().map(|tree| tree.path()));
-        }
+        places.extend(self.worktrees()?);
         for place in places {
             for pointer in POINTERS {
                 if self.bare && place == self.common && pointer == "HEAD" {
@@ -260,8 +271,10 @@ fn find_common_dir(git_dir: &Path) -> Result<PathBuf, ImportError> {
 /// A regular file of at most [`SMALL_FILE`] bytes as text; `None` if there is none. A pipe or a
 /// device in its place would block or never end.
 fn read_small(file: &Path) -> Result<Option<String>, ImportError> {
-    let Ok(found) = std::fs::metadata(file) else {
-        return Ok(None);
+    let found = match std::fs::metadata(file) {
+        Ok(found) => found,
+        Err(e) if is_absent(&e) => return Ok(None),
+        Err(e) => return Err(unreadable(file, e)),
     };
     if !found.is_file() || found.len() > SMALL_FILE {
         return Err(unsupported(format!(
@@ -269,12 +282,19 @@ fn read_small(file: &Path) -> Result<Option<String>, ImportError> {
             escape(file.to_string_lossy().as_ref(), 300)
         )));
     }
-    std::fs::read_to_string(file).map(Some).map_err(|e| {
-        unsupported(format!(
-            "{}: {e}",
-            escape(file.to_string_lossy().as_ref(), 300)
-        ))
-    })
+    std::fs::read_to_string(file)
+        .map(Some)
+        .map_err(|e| unreadable(file, e))
+}
+
+fn is_absent(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn unreadable(file: &Path, e: std::io::Error) -> ImportError {
+    let file = escape(file.to_string_lossy().as_ref(), 300);
+    unsupported(format!("{file}: {e}"))
 }
 
 /// The repository's own settings, keys in lower case.
@@ -362,4 +382,34 @@ fn not_a_repository(path: &Path, why: impl std::fmt::Display) -> ImportError {
 
 fn unsupported(why: impl std::fmt::Display) -> ImportError {
     ImporterCode::HostUnsupported.refuse(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_hostile::git::Forge;
+
+    #[test]
+    fn folders_of_another_user_or_beyond_a_link_are_foreign() {
+        let temp = tempfile::tempdir().unwrap();
+        let forge = Forge::create(temp.path()).unwrap();
+        let git = Git::find().unwrap();
+        let host = Host::open(&git, temp.path()).unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        assert!(host.check_owner(user).is_ok());
+        let refused = host.check_owner(user + 1).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::HostForeign);
+        let heads = forge.git_dir().join("refs/heads");
+        std::fs::rename(&heads, forge.git_dir().join("away")).unwrap();
+        std::os::unix::fs::symlink("../away", &heads).unwrap();
+        assert!(host.check_owner(user).is_err());
+    }
+
+    #[test]
+    fn a_key_without_a_value_is_true_and_keys_have_no_case() {
+        let settings = Settings::parse(b"core.bare\0Remote.x.Promisor\nfalse\0").unwrap();
+        assert!(settings.is_true("core.bare"));
+        assert!(settings.check().is_err());
+        assert!(Settings::parse(b"\xff").is_err());
+    }
 }

@@ -1,5 +1,5 @@
 use crate::git::{Git, Place, Verb};
-use crate::talk::Talk;
+use crate::talk::{Cap, Talk};
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{ObjectId, escape};
 use sha1_checked::{Digest as _, Sha1};
@@ -26,13 +26,6 @@ impl Kind {
     pub(crate) fn header(self, size: usize) -> Vec<u8> {
         format!("{} {size}\0", self.word()).into_bytes()
     }
-}
-
-/// How many bytes of an object are read, and what it is called when there are more.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cap {
-    pub(crate) bytes: usize,
-    pub(crate) code: ImporterCode,
 }
 
 /// Objects by id, through one long-lived git. What comes out of here has the hash that names it.

@@ -1,4 +1,5 @@
-use crate::objects::{Cap, Kind, Objects};
+use crate::objects::{Kind, Objects};
+use crate::talk::Cap;
 use crate::tree::{Entry, EntryKind};
 use crate::walk::{DEPTH, Shelf, join};
 use crate::{ImportError, ImporterCode, name, tree};

@@ -1,7 +1,8 @@
 use crate::capture::kept_digest;
 use crate::commit;
-use crate::objects::{Cap, Kind, Objects};
+use crate::objects::{Kind, Objects};
 use crate::scratch::Scratch;
+use crate::talk::Cap;
 use crate::walk::{self, Shelf};
 use crate::{Git, Host, ImportError, ImporterCode, bundle, snapshot};
 use flightproof_core::Digest;

@@ -1,7 +1,7 @@
 use crate::{ImportError, ImporterCode};
 use flightproof_core::escape;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, waitid};
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::time::{Duration, Instant};
@@ -25,6 +25,15 @@ pub(crate) struct Answer {
     pub(crate) complaint: String,
 }
 
+/// How many bytes are read, and what it is called when there are more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cap {
+    pub(crate) bytes: usize,
+    pub(crate) code: ImporterCode,
+}
+
+/// Between two looks: git ends within microseconds of closing its output.
+const PAUSE: Duration = Duration::from_micros(200);
 /// Longest line of a conversation: an object header or a word of a transaction.
 const LINE: usize = 4096;
 /// Bytes asked of the pipe at once: the size of a Linux pipe.
@@ -82,13 +91,13 @@ impl Talk {
         self.take(count)
     }
 
-    /// Ends the input and reads the rest, at most `most` bytes.
-    pub(crate) fn finish(mut self, most: usize) -> Result<Answer, ImportError> {
+    /// Ends the input and reads the rest.
+    pub(crate) fn finish(mut self, most: Cap) -> Result<Answer, ImportError> {
         self.stdin = None;
         while self.fill()? > 0 {
-            if self.unread.len() - self.start > most {
-                return Err(ImporterCode::BytesOverLimit
-                    .refuse(format!("git printed more than {most} bytes")));
+            if self.unread.len() - self.start > most.bytes {
+                let detail = format!("git printed more than {} bytes", most.bytes);
+                return Err(most.code.refuse(detail));
             }
         }
         let status = self.wait()?;
@@ -139,8 +148,6 @@ impl Talk {
     }
 
     fn wait(&mut self) -> Result<ExitStatus, ImportError> {
-        /// Between two looks: git ends within microseconds of closing its output.
-        const PAUSE: Duration = Duration::from_micros(200);
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
@@ -170,16 +177,25 @@ impl Talk {
         escape(text.trim_ascii(), 400)
     }
 
-    /// Asks first: a git that is asked removes its lock files.
+    /// Asks first: a git that is asked removes its lock files. Then ends whatever is left of its
+    /// group, before the number of the group can be given to another.
     fn kill(&mut self) {
         const GRACE: Duration = Duration::from_millis(200);
         self.stdin = None;
         self.signal(Signal::TERM);
-        self.deadline = Instant::now() + GRACE;
-        if self.wait().is_err() {
-            self.signal(Signal::KILL);
-            let _ = self.child.wait();
+        let deadline = Instant::now() + GRACE;
+        while !self.has_ended() && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
         }
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+
+    /// Looks without collecting the child, so that its number stays taken.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.pid()
+            .is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
     }
 
     fn signal(&self, signal: Signal) {
@@ -231,3 +247,87 @@ const LIMITS: [(Resource, u64); 4] = [
     (Resource::Fsize, 256 << 20),
     (Resource::Core, 0),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
+    fn talk(script: &str, time: Duration) -> Talk {
+        let child = Command::new("/bin/sh")
+            .args(["-c", script])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Talk::new(child, time).unwrap()
+    }
+
+    const MOST: Cap = Cap {
+        bytes: 100,
+        code: ImporterCode::GitFailed,
+    };
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_git_that_hangs_is_ended_with_everything_it_started() {
+        for script in [
+            "sleep 100",
+            "sleep 100 & wait",
+            "exec >&-; sleep 100",
+            "trap '' TERM; sleep 100",
+        ] {
+            let refused = talk(script, SHORT).finish(MOST).unwrap_err();
+            assert_eq!(refused.code, ImporterCode::GitDeadline, "{script}");
+        }
+        let temp = tempfile::tempdir().unwrap();
+        let mark = temp.path().join("survived");
+        let script = format!("(trap '' TERM; sleep 0.5; : >{}) & wait", mark.display());
+        let mut silent = talk(&script, SHORT);
+        assert_eq!(silent.line().unwrap_err().code, ImporterCode::GitDeadline);
+        drop(silent);
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!mark.exists());
+    }
+
+    #[test]
+    fn answers_are_read_as_lines_and_bytes_in_any_pieces() {
+        let mut talk = talk("printf 'one\\ntw'; sleep 0.02; printf 'o\\nabc'; cat", LONG);
+        assert_eq!(talk.line().unwrap(), b"one");
+        assert_eq!(talk.line().unwrap(), b"two");
+        assert_eq!(talk.exactly(2).unwrap(), b"ab");
+        talk.send(b"more").unwrap();
+        let answer = talk.finish(MOST).unwrap();
+        assert_eq!((answer.stdout.as_slice(), answer.code), (&b"cmore"[..], 0));
+    }
+
+    #[test]
+    fn complaints_are_short_and_safe_to_show() {
+        let answer = talk("printf 'bad \\033[31m' >&2; exit 3", LONG)
+            .finish(MOST)
+            .unwrap();
+        assert_eq!(
+            (answer.code, answer.complaint.as_str()),
+            (3, "bad \\u{1b}[31m")
+        );
+        let loud = talk("head -c 3000 /dev/zero >&2", LONG)
+            .finish(MOST)
+            .unwrap();
+        assert!(loud.complaint.len() < 4_000);
+    }
+
+    #[test]
+    fn more_than_was_allowed_is_refused() {
+        assert!(talk("head -c 100 /dev/zero", LONG).finish(MOST).is_ok());
+        let refused = talk("head -c 101 /dev/zero", LONG)
+            .finish(MOST)
+            .unwrap_err();
+        assert_eq!(refused.code, ImporterCode::GitFailed);
+        let mut endless = talk("head -c 100000 /dev/zero", LONG);
+        assert_eq!(endless.line().unwrap_err().code, ImporterCode::GitFailed);
+    }
+}

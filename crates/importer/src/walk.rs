@@ -1,4 +1,5 @@
-use crate::objects::{Cap, Kind, Objects};
+use crate::objects::{Kind, Objects};
+use crate::talk::Cap;
 use crate::tree::{Entry, EntryKind};
 use crate::{ImportError, ImporterCode, name, tree};
 use flightproof_core::{Bytes, ObjectId, PathFault, RelPath, escape};
@@ -41,8 +42,9 @@ pub(crate) fn compare(
     let mut walk = Walk {
         objects,
         changes: Vec::new(),
-        old: Side::new(OLD_BYTES),
-        new: Side::new(NEW_BYTES),
+        old: Side::new(OLD_BYTES, ENTRIES),
+        // The commit is one of the objects.
+        new: Side::new(NEW_BYTES, OBJECTS - 1),
         entries_left: ENTRIES,
     };
     walk.directory("", 0, Some(old), Some(new))?;
@@ -67,13 +69,15 @@ struct Walk<'a> {
 struct Side {
     shelf: Shelf,
     bytes_left: usize,
+    objects: usize,
 }
 
 impl Side {
-    fn new(bytes_left: usize) -> Self {
+    fn new(bytes_left: usize, objects: usize) -> Self {
         Self {
             shelf: Shelf::new(),
             bytes_left,
+            objects,
         }
     }
 
@@ -94,6 +98,10 @@ impl Side {
         };
         self.bytes_left = self.bytes_left.saturating_sub(body.len());
         self.shelf.insert(id, (kind, body.clone()));
+        if self.shelf.len() > self.objects {
+            let detail = format!("more than {} trees and files", self.objects);
+            return Err(ImporterCode::ObjectsOverLimit.refuse(detail));
+        }
         Ok(body)
     }
 
@@ -192,9 +200,6 @@ impl Walk<'_> {
             old: self.old.file(self.objects, old)?,
             new: self.new.file(self.objects, new)?,
         };
-        if self.new.shelf.len() >= OBJECTS {
-            return Err(ImporterCode::ObjectsOverLimit.refuse(format!("more than {OBJECTS}")));
-        }
         self.changes.push(change);
         Ok(())
     }

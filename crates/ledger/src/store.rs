@@ -71,7 +71,7 @@ impl Ledger {
         now: u64,
     ) -> Result<Intended, LedgerError> {
         self.write(|tx| match standing(tx, key)? {
-            Some(row) => answer_again(row, certificate),
+            Some(row) => row.answer(certificate).map(Intended::AlreadyApplied),
             None => {
                 tx.prepare_cached(
                     "INSERT INTO admissions (repository, branch, baseline, head, certificate, state, intended_at)
@@ -91,6 +91,22 @@ impl Ledger {
                 .map_err(unreadable)
             }
         })
+    }
+
+    /// What [`Ledger::intend`] would say, without journaling: the receipt if the same request was
+    /// applied before, `None` if the key is free.
+    ///
+    /// # Errors
+    /// As [`Ledger::intend`], but for the commit.
+    pub fn earlier(
+        &self,
+        key: &AdmissionKey,
+        certificate: Digest,
+    ) -> Result<Option<Vec<u8>>, LedgerError> {
+        self.usable()?;
+        standing(&self.connection, key)?
+            .map(|row| row.answer(certificate))
+            .transpose()
     }
 
     /// Records how an open admission ended, with its receipt where the branch moved.
@@ -245,17 +261,20 @@ fn standing(connection: &Connection, key: &AdmissionKey) -> Result<Option<Standi
         .transpose()
 }
 
-fn answer_again(row: Standing, certificate: Digest) -> Result<Intended, LedgerError> {
-    if row.certificate != certificate.to_string() {
-        return Err(LedgerCode::RequestDiffers.refuse(format!(
-            "got certificate {certificate}, recorded {}",
-            row.certificate
-        )));
-    }
-    match (row.state, row.receipt) {
-        (State::Applied, Some(receipt)) => Ok(Intended::AlreadyApplied(receipt)),
-        (State::Intended, _) => Err(LedgerCode::AdmissionOpen.refuse("journaled, not settled")),
-        (state, _) => Err(LedgerCode::AdmissionClosed.refuse(state.word())),
+impl Standing {
+    /// The first receipt for the same request, a refusal for everything else.
+    fn answer(self, certificate: Digest) -> Result<Vec<u8>, LedgerError> {
+        if self.certificate != certificate.to_string() {
+            return Err(LedgerCode::RequestDiffers.refuse(format!(
+                "got certificate {certificate}, recorded {}",
+                self.certificate
+            )));
+        }
+        match (self.state, self.receipt) {
+            (State::Applied, Some(receipt)) => Ok(receipt),
+            (State::Intended, _) => Err(LedgerCode::AdmissionOpen.refuse("journaled, not settled")),
+            (state, _) => Err(LedgerCode::AdmissionClosed.refuse(state.word())),
+        }
     }
 }
 

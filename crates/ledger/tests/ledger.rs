@@ -1,5 +1,8 @@
 //! What the ledger keeps, and what it refuses to forget.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its scene must fail")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its scene must fail"
+)]
 
 use flightproof_core::Digest;
 use flightproof_ledger::{AdmissionKey, Intended, Ledger, LedgerCode, LedgerError, State};
@@ -86,6 +89,15 @@ fn the_same_request_after_success_returns_the_first_receipt_byte_for_byte() {
         b"{\"receipt\":1}"
     );
     assert_eq!(again.receipt(&key('b')).unwrap(), None);
+    assert_eq!(
+        again.earlier(&key('a'), Digest::of(b"c")).unwrap(),
+        again.receipt(&key('a')).unwrap()
+    );
+    assert_eq!(again.earlier(&key('b'), Digest::of(b"c")).unwrap(), None);
+    assert_eq!(
+        code(again.earlier(&key('a'), Digest::of(b"other"))),
+        LedgerCode::RequestDiffers
+    );
 }
 
 #[test]

@@ -50,8 +50,10 @@ pub enum Change {
     },
     /// A new file below this many directories.
     Deep(usize),
-    /// This many new files.
+    /// This many new files, all with one content.
     Many(usize),
+    /// This many new files, each with its own content.
+    Distinct(usize),
     /// A new file of this many bytes that do not compress.
     Noise(usize),
     /// A new file of this many equal bytes.
@@ -327,6 +329,14 @@ impl Change {
             }
             Self::Deep(depth) => add(&mut top, b"40000", b"deep", deep(forge, depth)?),
             Self::Many(files) => add(&mut top, b"40000", b"many", many(forge, files)?),
+            Self::Distinct(files) => {
+                let mut rows = Rows::new();
+                for n in 0..files {
+                    let name = format!("f{n:05}").into_bytes();
+                    rows.push((b"100644".to_vec(), name.clone(), forge.put("blob", &name)?));
+                }
+                add(&mut top, b"40000", b"many", write_rows(forge, &rows)?);
+            }
             Self::Noise(size) => add(
                 &mut src,
                 b"100644",

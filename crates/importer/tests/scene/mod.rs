@@ -23,7 +23,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = folder();
         let top = temp.path().join("repo");
         std::fs::create_dir(&top).unwrap();
         let canary = temp.path().join("canary");
@@ -38,6 +38,12 @@ impl Scene {
 
     pub(crate) fn capture(&self, git: &Git) -> Result<Capture, ImportError> {
         self.capture_with(git, &Grants::default(), None)
+    }
+
+    /// As [`Scene::capture`], with the commits named by their branches.
+    pub(crate) fn capture_by_name(&self, git: &Git) -> Result<Capture, ImportError> {
+        let host = Host::open(git, &self.top)?;
+        self.capture_from(git, &host, ("main", "work"), &Grants::default(), None)
     }
 
     pub(crate) fn capture_with(
@@ -150,6 +156,12 @@ pub(crate) fn plain_git(dir: &Path, words: &[&str]) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A temporary folder, in memory where there is such a place: hundreds of small repositories come
+/// and go here, and a disk that others use makes each of them cost a second.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
 pub(crate) const CLEAN: Closed = Closed {

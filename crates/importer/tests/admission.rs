@@ -1,0 +1,430 @@
+//! One compare-and-swap, its journal, and what a later run makes of an interrupted one.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its scene must fail"
+)]
+
+mod scene;
+
+use flightproof_core::Digest;
+use flightproof_evidence::Closed;
+use flightproof_hostile::git::{Answer, HostLie, Plan, attacks};
+use flightproof_importer::{
+    Admitted, Clearance, Git, Host, ImporterCode, Outcome, Receipt, admit, recover,
+};
+use flightproof_ledger::Ledger;
+use scene::{CLEAN, NOW, Scene, fake_git, git, gits, real_git};
+
+fn admit_now(scene: &Scene, git: &Git, clearance: &Clearance) -> Result<Admitted, String> {
+    admit_into(scene, &mut scene.ledger(), git, clearance)
+}
+
+fn admit_into(
+    scene: &Scene,
+    ledger: &mut Ledger,
+    git: &Git,
+    clearance: &Clearance,
+) -> Result<Admitted, String> {
+    let host = Host::open(git, &scene.top).map_err(|e| e.to_string())?;
+    admit(git, &host, ledger, clearance, NOW).map_err(|e| e.code().to_owned())
+}
+
+fn refused(code: &str) -> Result<Admitted, String> {
+    Err(code.to_owned())
+}
+
+#[test]
+fn a_cleared_commit_moves_the_branch_once_and_the_receipt_says_so() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let clearance = scene.clearance(&git);
+        let admitted = admit_now(&scene, &git, &clearance).unwrap();
+        assert!(!admitted.repeated);
+        assert_eq!(scene.tip("main"), scene.head());
+        let receipt: Receipt = serde_json::from_slice(&admitted.receipt).unwrap();
+        assert_eq!(receipt.head.to_string(), scene.head());
+        assert_eq!(receipt.certificate, Digest::of(b"certificate"));
+        assert!(!receipt.recovered && receipt.written_at == NOW);
+        let again = admit_now(&scene, &git, &clearance).unwrap();
+        assert!(again.repeated);
+        assert_eq!(again.receipt, admitted.receipt);
+        assert_eq!(
+            admit_now(&scene, &git, &scene.clearance_for(&git, "main", b"another")),
+            refused("ledger/REQUEST_DIFFERS")
+        );
+        assert!(!scene.git_dir().join("refs/heads/main.lock").exists());
+    }
+}
+
+#[test]
+fn a_branch_that_only_lies_in_packed_refs_moves_too() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        scene.plain_git(&["pack-refs", "--all"]);
+        assert!(!scene.git_dir().join("refs/heads/main").exists());
+        admit_now(&scene, &git, &scene.clearance(&git)).unwrap();
+        assert_eq!(scene.tip("main"), scene.head());
+    }
+}
+
+#[test]
+fn nothing_of_the_repository_runs_while_the_branch_moves() {
+    for git in gits() {
+        for attack in attacks() {
+            if attack.answer != Answer::Unmoved {
+                continue;
+            }
+            let scene = Scene::new(&attack.plan);
+            admit_now(&scene, &git, &scene.clearance(&git))
+                .unwrap_or_else(|e| panic!("{}: {e}", attack.name));
+            assert_eq!(scene.tip("main"), scene.head(), "{}", attack.name);
+            assert!(!scene.canary.exists(), "{}", attack.name);
+        }
+    }
+}
+
+#[test]
+fn a_plain_git_would_have_run_the_hook() {
+    // The control: the same hook runs when git is called as people call it.
+    let scene = Scene::new(&Plan {
+        lie: HostLie::Program("hooks/reference-transaction", "#!/bin/sh\ntouch {canary}\n"),
+        ..Plan::HONEST
+    });
+    scene.plain_git(&["update-ref", "refs/heads/main", &scene.head()]);
+    assert!(scene.canary.exists());
+}
+
+#[test]
+fn a_session_that_left_something_clears_nothing() {
+    let scene = Scene::new(&Plan::HONEST);
+    let captured = scene.capture(&git()).unwrap().captured;
+    let certificate = Digest::of(b"c");
+    for left in [
+        Closed {
+            processes: 1,
+            ..CLEAN
+        },
+        Closed {
+            cgroups: 1,
+            ..CLEAN
+        },
+        Closed { mounts: 1, ..CLEAN },
+        Closed {
+            directories: 1,
+            ..CLEAN
+        },
+    ] {
+        let refused = Clearance::new(&left, certificate, &captured, "main").unwrap_err();
+        assert_eq!(refused.code, ImporterCode::SessionNotClean);
+    }
+    let refused = Clearance::new(&CLEAN, certificate, &captured, "../main").unwrap_err();
+    assert_eq!(refused.code, ImporterCode::BranchName);
+    assert!(Clearance::new(&CLEAN, certificate, &captured, "main").is_ok());
+}
+
+#[test]
+fn a_branch_in_use_is_left_alone() {
+    for git in gits() {
+        for (file, content) in [
+            ("HEAD", "ref: refs/heads/main\n"),
+            ("worktrees/x/HEAD", "ref: refs/heads/main\n"),
+            ("rebase-merge/head-name", "refs/heads/main\n"),
+            ("worktrees/x/rebase-apply/head-name", "refs/heads/main\n"),
+            ("BISECT_START", "main\n"),
+        ] {
+            let scene = Scene::new(&Plan::HONEST);
+            let clearance = scene.clearance(&git);
+            let file = scene.git_dir().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, content).unwrap();
+            assert_eq!(
+                admit_now(&scene, &git, &clearance),
+                refused("importer/BRANCH_CHECKED_OUT"),
+                "{file:?}"
+            );
+            assert_eq!(scene.tip("main"), scene.baseline());
+            assert!(scene.ledger().open_intents().unwrap().is_empty());
+            std::fs::write(&file, content.replace("main", "mainly")).unwrap();
+            admit_now(&scene, &git, &clearance).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_branch_elsewhere_missing_symbolic_or_linked_is_left_alone() {
+    let git = git();
+    let scene = Scene::new(&Plan::HONEST);
+    let clearance = |branch| scene.clearance_for(&git, branch, b"c");
+    assert_eq!(
+        admit_now(&scene, &git, &clearance("work")),
+        refused("importer/BRANCH_MOVED")
+    );
+    assert_eq!(
+        admit_now(&scene, &git, &clearance("none")),
+        refused("importer/BRANCH_MISSING")
+    );
+    let heads = scene.git_dir().join("refs/heads");
+    std::fs::write(heads.join("pointer"), "ref: refs/heads/main\n").unwrap();
+    assert_eq!(
+        admit_now(&scene, &git, &clearance("pointer")),
+        refused("importer/BRANCH_UNFIT")
+    );
+    std::os::unix::fs::symlink("main", heads.join("link")).unwrap();
+    assert_eq!(
+        admit_now(&scene, &git, &clearance("link")),
+        refused("importer/BRANCH_UNFIT")
+    );
+    let outside = scene.temp.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("x"), format!("{}\n", scene.baseline())).unwrap();
+    std::os::unix::fs::symlink(&outside, heads.join("topic")).unwrap();
+    assert_eq!(
+        admit_now(&scene, &git, &clearance("topic/x")),
+        refused("importer/BRANCH_UNFIT")
+    );
+    for branch in ["main", "elsewhere"] {
+        assert_eq!(scene.tip(branch), scene.baseline());
+    }
+    assert!(scene.ledger().open_intents().unwrap().is_empty());
+}
+
+#[test]
+fn another_gits_lock_is_respected_and_the_commit_may_be_asked_in_again() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let clearance = scene.clearance(&git);
+        let lock = scene.git_dir().join("refs/heads/main.lock");
+        std::fs::write(&lock, "").unwrap();
+        assert_eq!(
+            admit_now(&scene, &git, &clearance),
+            refused("importer/BRANCH_LOCKED")
+        );
+        assert!(lock.exists());
+        assert!(scene.ledger().open_intents().unwrap().is_empty());
+        std::fs::remove_file(lock).unwrap();
+        admit_now(&scene, &git, &clearance).unwrap();
+        assert_eq!(scene.tip("main"), scene.head());
+    }
+}
+
+#[test]
+fn a_branch_that_moves_at_the_last_moment_wins() {
+    let scene = Scene::new(&Plan::HONEST);
+    let real = real_git();
+    // Somebody else moves the branch after everything was checked and the intent written.
+    let parent = scene.plain_git(&["rev-parse", "main~1"]);
+    let script = format!(
+        "for w; do case $w in update-ref) echo {parent} >{}/refs/heads/main;; esac; done; exec {real} \"$@\"",
+        scene.git_dir().display()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    let clearance = scene.clearance(&git);
+    assert_eq!(
+        admit_now(&scene, &git, &clearance),
+        refused("importer/BRANCH_MOVED")
+    );
+    assert_eq!(scene.tip("main"), parent);
+    assert!(scene.ledger().open_intents().unwrap().is_empty());
+}
+
+#[test]
+fn a_branch_checked_out_at_the_last_moment_is_left_alone() {
+    let scene = Scene::new(&Plan::HONEST);
+    let script = format!(
+        "for w; do case $w in update-ref) echo 'ref: refs/heads/main' >{}/HEAD;; esac; done; exec {} \"$@\"",
+        scene.git_dir().display(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    let clearance = scene.clearance(&git);
+    assert_eq!(
+        admit_now(&scene, &git, &clearance),
+        refused("importer/BRANCH_CHECKED_OUT")
+    );
+    assert_eq!(scene.tip("main"), scene.baseline());
+    assert!(!scene.git_dir().join("refs/heads/main.lock").exists());
+    assert!(scene.ledger().open_intents().unwrap().is_empty());
+}
+
+#[test]
+fn an_answer_that_never_came_is_uncertain_until_the_branch_is_read() {
+    let scene = Scene::new(&Plan::HONEST);
+    // Git moves the branch and dies before it says so.
+    let script = format!(
+        "for w; do case $w in update-ref) {} \"$@\" | head -n 2; kill -9 $$;; esac; done; exec {} \"$@\"",
+        real_git(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    let clearance = scene.clearance(&git);
+    let mut ledger = scene.ledger();
+    assert_eq!(
+        admit_into(&scene, &mut ledger, &git, &clearance),
+        refused("importer/ADMISSION_UNCERTAIN")
+    );
+    assert_eq!(ledger.open_intents().unwrap().len(), 1);
+    assert_eq!(scene.tip("main"), scene.head());
+    assert_eq!(
+        admit_into(&scene, &mut ledger, &git, &clearance),
+        refused("ledger/ADMISSION_OPEN")
+    );
+    let found = recover(&git, &mut ledger, NOW + 1).unwrap();
+    assert_eq!(found[0].outcome, Outcome::Applied);
+    let admitted = admit_into(&scene, &mut ledger, &git, &clearance).unwrap();
+    assert!(admitted.repeated);
+    assert_eq!(Some(&admitted.receipt), found[0].receipt.as_ref());
+}
+
+#[test]
+fn a_repository_of_another_user_is_not_written() {
+    let scene = Scene::new(&Plan::HONEST);
+    let git = git();
+    let clearance = scene.clearance(&git);
+    // Only root can give a folder away; for others the rule is tested inside the crate.
+    if std::os::unix::fs::chown(scene.git_dir().join("refs/heads"), Some(1), None).is_ok() {
+        assert_eq!(
+            admit_now(&scene, &git, &clearance),
+            refused("importer/HOST_FOREIGN")
+        );
+        assert_eq!(scene.tip("main"), scene.baseline());
+    } else {
+        admit_now(&scene, &git, &clearance).unwrap();
+        assert_eq!(scene.tip("main"), scene.head());
+    }
+}
+
+#[test]
+fn configured_hooks_stop_only_the_git_that_would_run_them() {
+    let hooked = Plan {
+        lie: HostLie::Config(
+            "[hook \"x\"]\n\tcommand = touch {canary}\n\tevent = reference-transaction\n",
+        ),
+        ..Plan::HONEST
+    };
+    let script = format!(
+        "for w; do case $w in version) echo git version 2.54.1; exit;; esac; done; exec {} \"$@\"",
+        real_git()
+    );
+    for (plan, wanted) in [
+        (hooked, Err("importer/HOST_HOOKS".to_owned())),
+        (Plan::HONEST, Ok(())),
+    ] {
+        let scene = Scene::new(&plan);
+        let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+        assert_eq!(
+            admit_now(&scene, &git, &scene.clearance(&git)).map(drop),
+            wanted
+        );
+    }
+}
+
+/// Leaves an open intent behind, as a run does that dies right after it.
+fn interrupted(git: &Git) -> (Scene, Ledger) {
+    let scene = Scene::new(&Plan::HONEST);
+    let key = flightproof_ledger::AdmissionKey {
+        repository: Host::open(git, &scene.top).unwrap().name().to_owned(),
+        branch: "refs/heads/main".into(),
+        baseline: scene.baseline().parse().unwrap(),
+        head: scene.head().parse().unwrap(),
+    };
+    let mut ledger = scene.ledger();
+    ledger
+        .intend(&key, Digest::of(b"certificate"), NOW)
+        .unwrap();
+    (scene, ledger)
+}
+
+#[test]
+fn recovery_says_what_the_branch_says_and_a_second_one_finds_nothing() {
+    for git in gits() {
+        for (place, outcome) in [
+            ("baseline", Outcome::NotApplied),
+            ("head", Outcome::Applied),
+            ("beyond", Outcome::AppliedThenMoved),
+            ("parent", Outcome::Superseded),
+            ("gone", Outcome::Unknown),
+        ] {
+            let (scene, mut ledger) = interrupted(&git);
+            let file = scene.git_dir().join("refs/heads/main");
+            let parent = scene.plain_git(&["rev-parse", "main~1"]);
+            let tree = format!("{}^{{tree}}", scene.head());
+            let beyond =
+                scene.plain_git(&["commit-tree", &tree, "-p", &scene.head(), "-m", "next"]);
+            match place {
+                "head" => std::fs::write(&file, scene.head()).unwrap(),
+                "beyond" => std::fs::write(&file, &beyond).unwrap(),
+                "parent" => std::fs::write(&file, parent).unwrap(),
+                "gone" => std::fs::remove_file(&file).unwrap(),
+                _ => {}
+            }
+            let before = std::fs::read(&file).ok();
+            let found = recover(&git, &mut ledger, NOW + 5).unwrap();
+            assert_eq!((found.len(), found[0].outcome), (1, outcome), "{place}");
+            let receipt = found[0]
+                .receipt
+                .as_ref()
+                .map(|r| serde_json::from_slice::<Receipt>(r).unwrap());
+            assert_eq!(
+                receipt.is_some(),
+                matches!(outcome, Outcome::Applied | Outcome::AppliedThenMoved)
+            );
+            if let Some(receipt) = receipt {
+                assert!(receipt.recovered);
+                let moved_on = receipt.moved_on_to.map(|id| id.to_string());
+                assert_eq!(moved_on, (place == "beyond").then(|| beyond.clone()));
+            }
+            assert_eq!(
+                std::fs::read(&file).ok(),
+                before,
+                "{place}: the branch was only read"
+            );
+            assert!(recover(&git, &mut ledger, NOW + 6).unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn lies_about_history_do_not_change_what_recovery_sees() {
+    let git = git();
+    let (scene, mut ledger) = interrupted(&git);
+    // The branch went to a commit beside the head; a graft, a replacement and a shallow file say
+    // that it descends from the head.
+    let tree = format!("{}^{{tree}}", scene.head());
+    let beside = scene.plain_git(&[
+        "commit-tree",
+        &tree,
+        "-p",
+        &scene.baseline(),
+        "-m",
+        "beside",
+    ]);
+    let liar = scene.plain_git(&["commit-tree", &tree, "-p", &scene.head(), "-m", "beside"]);
+    let dir = scene.git_dir();
+    std::fs::write(
+        dir.join("info/grafts"),
+        format!("{beside} {}\n", scene.head()),
+    )
+    .unwrap();
+    std::fs::create_dir_all(dir.join("refs/replace")).unwrap();
+    std::fs::write(dir.join("refs/replace").join(&beside), &liar).unwrap();
+    std::fs::write(dir.join("refs/heads/main"), &beside).unwrap();
+    assert_eq!(
+        recover(&git, &mut ledger, NOW).unwrap()[0].outcome,
+        Outcome::Superseded
+    );
+}
+
+#[test]
+fn a_repository_that_cannot_be_reached_keeps_its_intent_open() {
+    let git = git();
+    let (scene, mut ledger) = interrupted(&git);
+    let away = scene.temp.path().join("away");
+    std::fs::rename(&scene.top, &away).unwrap();
+    let found = recover(&git, &mut ledger, NOW).unwrap();
+    assert_eq!(found[0].outcome, Outcome::Unreachable);
+    std::fs::rename(&away, &scene.top).unwrap();
+    assert_eq!(
+        recover(&git, &mut ledger, NOW).unwrap()[0].outcome,
+        Outcome::NotApplied
+    );
+}

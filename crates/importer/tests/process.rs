@@ -1,0 +1,164 @@
+//! How git is started, and what happens when it does not behave.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its scene must fail"
+)]
+
+mod scene;
+
+use flightproof_hostile::git::{Plan, hex};
+use flightproof_importer::{Git, ImporterCode};
+use scene::{Scene, fake_git, folder, gits, real_git};
+
+#[test]
+fn programs_that_are_not_a_usable_git_are_refused() {
+    let temp = folder();
+    let at = |script: &str| {
+        Git::at(&fake_git(temp.path(), script))
+            .map(|g| g.version())
+            .map_err(|e| e.code)
+    };
+    assert_eq!(at("echo git version 2.38.9"), Err(ImporterCode::GitTooOld));
+    assert_eq!(at("echo git version 1.9.1"), Err(ImporterCode::GitTooOld));
+    assert_eq!(at("echo hello"), Err(ImporterCode::GitMissing));
+    assert!(at("echo git version 3.0.0").is_ok());
+    assert_eq!(at("kill -9 $$"), Err(ImporterCode::GitFailed));
+    assert_eq!(
+        Git::at(std::path::Path::new("git")).unwrap_err().code,
+        ImporterCode::GitMissing
+    );
+    assert_eq!(
+        Git::at(&temp.path().join("no")).unwrap_err().code,
+        ImporterCode::GitMissing
+    );
+}
+
+#[test]
+fn a_git_that_dies_or_floods_is_a_refusal_and_not_no_change() {
+    let scene = Scene::new(&Plan::HONEST);
+    let real = real_git();
+    for (verb, act, wanted) in [
+        ("cat-file", "kill -9 $$", ImporterCode::GitFailed),
+        ("cat-file", "exit 0", ImporterCode::GitFailed),
+        (
+            "cat-file",
+            "while :; do echo x; done",
+            ImporterCode::GitFailed,
+        ),
+        (
+            "cat-file",
+            "tr '\\\\0' x </dev/zero",
+            ImporterCode::GitFailed,
+        ),
+        ("bundle", "exit 0", ImporterCode::BundleMalformed),
+        ("bundle", "echo no >&2; exit 1", ImporterCode::GitFailed),
+        ("bundle", "yes", ImporterCode::BundleOverLimit),
+        ("rev-parse", "kill -11 $$", ImporterCode::GitFailed),
+        ("rev-parse", "echo nonsense", ImporterCode::GitFailed),
+    ] {
+        let script =
+            format!("for w; do case $w in {verb}) {act}; exit;; esac; done; exec {real} \"$@\"");
+        let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+        let refused = scene.capture_by_name(&git).unwrap_err();
+        assert_eq!(refused.code, wanted, "{verb}: {act}: {refused}");
+    }
+}
+
+#[test]
+fn what_git_is_started_with_is_exactly_what_is_written_down() {
+    let scene = Scene::new(&Plan::HONEST);
+    let seen = scene.temp.path().join("seen");
+    let script = format!(
+        "{{ pwd; env; printf '%s\\n' \"$@\"; }} >>{}; exec {} \"$@\"",
+        seen.display(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    scene.capture(&git).unwrap();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!(lines[0], "/");
+    for wanted in [
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        "GIT_ALLOW_PROTOCOL=",
+        "core.hooksPath=/dev/null",
+        "hook.update.enabled=false",
+        "GIT_GRAFT_FILE=/dev/null",
+    ] {
+        assert!(lines.contains(&wanted), "{wanted}");
+    }
+    for never in ["CARGO", "RUST", "NEXTEST", "HOME=/root", "SSH_AUTH_SOCK"] {
+        assert!(!seen.contains(never), "{never}");
+    }
+    for verb in [
+        "fetch", "clone", "checkout", "merge", "reset", "status", "unbundle", "verify",
+    ] {
+        assert!(!lines.contains(&verb), "{verb}");
+    }
+}
+
+/// Runs only as the victim below, in an environment that would redirect git.
+#[test]
+#[ignore = "started by the test below with a hostile environment"]
+fn victim_of_the_environment() {
+    let scene = Scene::new(&Plan::HONEST);
+    for git in gits() {
+        assert_eq!(
+            scene
+                .capture_by_name(&git)
+                .unwrap()
+                .captured
+                .head
+                .to_string(),
+            hex(&scene.built.head)
+        );
+    }
+}
+
+#[test]
+fn variables_of_the_surroundings_reach_no_git() {
+    let temp = folder();
+    let canary = temp.path().join("canary");
+    let touch = format!("touch {}", canary.display());
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim_of_the_environment", "--ignored"])
+        .env("GIT_DIR", "/nonexistent")
+        .env("GIT_OBJECT_DIRECTORY", "/nonexistent")
+        .env("GIT_COMMON_DIR", "/nonexistent")
+        .env("GIT_INDEX_FILE", "/nonexistent")
+        .env("GIT_TRACE", &canary)
+        .env("GIT_TRACE2_EVENT", &canary)
+        .env("GIT_EXTERNAL_DIFF", &touch)
+        .env("GIT_SSH_COMMAND", &touch)
+        .env("GIT_EXEC_PATH", temp.path())
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "core.fsmonitor")
+        .env("GIT_CONFIG_VALUE_0", &touch)
+        .env("LD_PRELOAD", "/nonexistent.so")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert!(!canary.exists());
+}
+
+#[test]
+fn a_capture_writes_nothing_into_the_repository() {
+    let scene = Scene::new(&Plan::HONEST);
+    let list = || {
+        let output = std::process::Command::new("find")
+            .arg(&scene.top)
+            .args(["-printf", "%p %s %T@ %m\n"])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let before = list();
+    for git in gits() {
+        scene.capture(&git).unwrap();
+    }
+    assert_eq!(list(), before);
+}
