@@ -5,11 +5,13 @@
 mod code;
 mod consistency;
 mod flat;
+mod population;
 #[cfg(test)]
 mod samples;
 mod scan;
 
 pub mod certificate;
+pub mod certification;
 pub mod claim;
 pub mod dependency;
 pub mod dsse;

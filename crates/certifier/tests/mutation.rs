@@ -1,8 +1,5 @@
 //! The mutation engine against a real compiler and real processes.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up fails"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 mod workshop;
 

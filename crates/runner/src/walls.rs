@@ -170,7 +170,9 @@ fn devices() -> Vec<Grant> {
 
 fn limits(files: u64, file_bytes: u64) -> Vec<(Resource, u64)> {
     vec![
-        (Resource::Core, 0),
+        // 1, not 0: a limit of 0 still hands a core to a host program where `core_pattern` names
+        // one; of 1 the kernel hands over nothing. The filter keeps a case from lowering it.
+        (Resource::Core, 1),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
         (Resource::Nofile, files),

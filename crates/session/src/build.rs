@@ -199,6 +199,8 @@ impl Workshop {
         let program = format!("{}/driver-{}", layout::TARGET, order.program);
         let library_path = format!("{}={}", library.name, library.rlib);
         let dependencies = format!("dependency={}/debug/deps", layout::TARGET);
+        // The library names the guard in its own metadata once it holds mutants.
+        let guards = format!("dependency={GUARD_DIR}");
         let guard = guard_path(&order.guard);
         let args = [
             "--crate-name=driver",
@@ -213,6 +215,8 @@ impl Workshop {
             &guard,
             "-L",
             &dependencies,
+            "-L",
+            &guards,
             "-o",
             &program,
             &file,

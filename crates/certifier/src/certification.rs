@@ -1,0 +1,585 @@
+//! The certification of one candidate, as a machine that asks and is answered.
+//!
+//! It asks for a build or for a run of one case, is told what a session reported, and either asks
+//! on, ends with a [`Judgement`], or refuses and names the gate. It starts nothing itself, so the
+//! same machine is driven by a real session and by a recorded one, to the same end.
+
+use crate::certificate::keyed_observations;
+use crate::claim::{
+    BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
+};
+use crate::judge::{self, Gate};
+use crate::mutation::{Answer, Fate, MutationPlan, Run, Tally, Trial};
+use crate::population::{self, ChangedLines};
+use crate::tree::Tree;
+use crate::witness::{Waiver, Witness};
+use crate::{CertifierCode, CertifierError};
+use flightproof_core::{Bytes, Digest, Hasher, Refusal, RelPath};
+use flightproof_evidence::{
+    BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Observation,
+};
+use std::collections::BTreeMap;
+
+/// Longest run of one case of the candidate, milliseconds: a program that is judged by examples
+/// answers one in a moment, and a machine under load still has ten times that.
+pub const CASE_WALL_MS: u64 = 10_000;
+/// Longest run of one case of a mutant, milliseconds. Loops run out of fuel long before; this is
+/// for those that call no guard.
+pub const MUTANT_WALL_MS: u64 = 3_000;
+/// How often each case is run on the candidate.
+pub const RUNS_PER_CASE: u64 = 2;
+/// Most builds of the program with mutants: each learns what the compiler refused in the last.
+const MAX_MUTANT_BUILDS: u32 = 6;
+/// Name of the candidate as it is.
+const CANDIDATE: &str = "candidate";
+/// Name of the candidate with all its mutants.
+const MUTANTS: &str = "mutants";
+
+/// What the machine wants to know next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Compile this.
+    Compile(Box<BuildOrder>),
+    /// Run this.
+    Run(Box<CaseRun>),
+}
+
+/// What a session reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// To [`Ask::Compile`].
+    Compiled(BuildAnswer),
+    /// To [`Ask::Run`].
+    Ran(Observation),
+}
+
+/// A gate that was not passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Which.
+    pub gate: Gate,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+/// What was found of a candidate that passed every gate.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The gates it passed, in their order.
+    pub gates: Vec<Gate>,
+    /// The candidate as it is.
+    pub built: Built,
+    /// Keyed digest of the observations of all cases.
+    pub observations: Digest,
+    /// The witness, as a certificate claims it.
+    pub witness: WitnessClaim,
+    /// The mutation run, as a certificate claims it.
+    pub mutation: MutationClaim,
+}
+
+/// The machine.
+pub struct Certification<'a> {
+    witness: &'a Witness,
+    captured: &'a Captured,
+    target: BuildTarget,
+    entropy: [u8; 32],
+    plan: MutationPlan,
+    lines: ChangedLines,
+    waivers: Vec<Waiver>,
+    step: Step,
+    built: Option<Built>,
+    passes: [Vec<Option<Observation>>; 2],
+    control: Option<Fate>,
+    placebos: BTreeMap<u64, Fate>,
+    fates: BTreeMap<usize, Fate>,
+    /// Cases, those that killed last first: the next mutant often dies of the same.
+    favourites: Vec<usize>,
+}
+
+/// Where the machine stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Build,
+    Pass {
+        number: usize,
+        order: Vec<usize>,
+        at: usize,
+    },
+    BuildMutants {
+        round: u32,
+    },
+    Try {
+        subject: Trying,
+        at: usize,
+    },
+    Done,
+}
+
+/// Which selector is being tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trying {
+    Control,
+    Placebo(usize),
+    Mutant(usize),
+}
+
+/// A secret of the judging side, derived from the flight's entropy for one purpose.
+pub fn derived(entropy: &[u8; 32], purpose: &str) -> [u8; 32] {
+    *Digest::keyed(entropy, purpose.as_bytes()).as_bytes()
+}
+
+impl<'a> Certification<'a> {
+    /// Starts: finds the changed lines and makes their mutants, as text.
+    ///
+    /// # Errors
+    /// At [`Gate::Mutation`]: sources no parser may see, or too many mutants.
+    pub fn new(
+        captured: &'a Captured,
+        tree: &Tree<'_>,
+        witness: &'a Witness,
+        entropy: [u8; 32],
+    ) -> Result<Self, Failure> {
+        let at_mutation = |e: CertifierError| Failure {
+            gate: Gate::Mutation,
+            refusal: e.into(),
+        };
+        let target = witness.target().map_err(at_mutation)?;
+        let lines = population::lines(captured);
+        let input = population::input(captured, tree, derived(&entropy, "mutation"));
+        let plan = MutationPlan::new(input).map_err(at_mutation)?;
+        let cases = witness.cases().len();
+        Ok(Self {
+            witness,
+            captured,
+            target,
+            entropy,
+            plan,
+            lines,
+            waivers: witness.waivers().to_vec(),
+            step: Step::Build,
+            built: None,
+            passes: [vec![None; cases], vec![None; cases]],
+            control: None,
+            placebos: BTreeMap::new(),
+            fates: BTreeMap::new(),
+            favourites: (0..cases).collect(),
+        })
+    }
+
+    /// The next question, or none when everything is known.
+    pub fn ask(&self) -> Option<Ask> {
+        match &self.step {
+            Step::Build => Some(Ask::Compile(Box::new(
+                self.order(CANDIDATE, BTreeMap::new()),
+            ))),
+            Step::BuildMutants { .. } => Some(Ask::Compile(Box::new(
+                self.order(MUTANTS, self.plan.overlay.clone()),
+            ))),
+            Step::Pass { order, at, .. } => order
+                .get(*at)
+                .map(|case| Ask::Run(Box::new(self.run(*case, CANDIDATE, None)))),
+            Step::Try { subject, at } => {
+                let case = self.case_of(*subject, *at)?;
+                Some(Ask::Run(Box::new(self.run(
+                    case,
+                    MUTANTS,
+                    Some(self.selector(*subject)),
+                ))))
+            }
+            Step::Done => None,
+        }
+    }
+
+    /// The gate that the next answer counts for.
+    pub fn gate(&self) -> Gate {
+        match &self.step {
+            Step::Build => Gate::Build,
+            Step::Pass { number: 0, .. } => Gate::Correctness,
+            Step::Pass { .. } => Gate::Determinism,
+            Step::BuildMutants { .. } | Step::Try { .. } | Step::Done => Gate::Mutation,
+        }
+    }
+
+    /// Number of mutants that compile, as far as known.
+    pub fn mutants(&self) -> usize {
+        self.plan.viable().count()
+    }
+
+    /// Takes the answer to the last question.
+    ///
+    /// # Errors
+    /// The gate that the candidate fails with this answer.
+    pub fn tell(&mut self, told: Told) -> Result<(), Failure> {
+        let step = std::mem::replace(&mut self.step, Step::Done);
+        self.step = match (step, told) {
+            (Step::Build, Told::Compiled(answer)) => self.candidate_built(answer)?,
+            (Step::Pass { number, order, at }, Told::Ran(observation)) => {
+                self.case_ran(number, order, at, observation)?
+            }
+            (Step::BuildMutants { round }, Told::Compiled(answer)) => {
+                self.mutants_built(round, answer)?
+            }
+            (Step::Try { subject, at }, Told::Ran(observation)) => {
+                self.tried(subject, at, &observation)?
+            }
+            (_, _) => {
+                return Err(Failure {
+                    gate: Gate::Build,
+                    refusal: CertifierCode::AnswerUnasked
+                        .refuse("a build for a run, or a run for a build")
+                        .into(),
+                });
+            }
+        };
+        Ok(())
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// At [`Gate::Build`] if questions are open.
+    pub fn finish(self) -> Result<Judgement, Failure> {
+        let open = || Failure {
+            gate: Gate::Build,
+            refusal: CertifierCode::AnswerUnasked
+                .refuse("questions are still open")
+                .into(),
+        };
+        if self.step != Step::Done {
+            return Err(open());
+        }
+        let mutation = self.mutation_claim()?;
+        let observations: Vec<Observation> =
+            self.passes.iter().flatten().flatten().cloned().collect();
+        let key = derived(&self.entropy, "observations");
+        let observations = keyed_observations(&key, &observations).map_err(|e| Failure {
+            gate: Gate::Correctness,
+            refusal: e.into(),
+        })?;
+        let gates = Gate::ALL
+            .into_iter()
+            .filter(|gate| *gate != Gate::Mutation || !self.plan.is_vacuous())
+            .collect();
+        let witness = self.witness_claim().map_err(|e| Failure {
+            gate: Gate::Correctness,
+            refusal: e.into(),
+        })?;
+        Ok(Judgement {
+            gates,
+            built: self.built.ok_or_else(open)?,
+            observations,
+            witness,
+            mutation,
+        })
+    }
+
+    fn order(&self, program: &str, overlay: BTreeMap<RelPath, Bytes>) -> BuildOrder {
+        BuildOrder {
+            program: program.to_owned(),
+            target: self.target.clone(),
+            overlay,
+            guard: self.plan.guard.clone(),
+        }
+    }
+
+    fn run(&self, index: usize, program: &str, selector: Option<u64>) -> CaseRun {
+        let case = &self.witness.cases()[index];
+        CaseRun {
+            program: program.to_owned(),
+            args: case.args.clone(),
+            stdin: case.stdin.clone(),
+            files: case.files.clone(),
+            env: case.env.clone(),
+            selector,
+            wall_ms: if selector.is_some() {
+                MUTANT_WALL_MS
+            } else {
+                CASE_WALL_MS
+            },
+        }
+    }
+
+    fn candidate_built(&mut self, answer: BuildAnswer) -> Result<Step, Failure> {
+        let built = judge::built(answer, &self.captured.changes).map_err(|refusal| Failure {
+            gate: Gate::Build,
+            refusal,
+        })?;
+        self.built = Some(built);
+        Ok(self.pass(0))
+    }
+
+    fn pass(&self, number: usize) -> Step {
+        let seed = derived(
+            &self.entropy,
+            if number == 0 {
+                "first pass"
+            } else {
+                "second pass"
+            },
+        );
+        Step::Pass {
+            number,
+            order: shuffled(self.witness.cases().len(), &seed),
+            at: 0,
+        }
+    }
+
+    /// Correctness is judged case by case in the first pass: a candidate that is wrong is not run
+    /// any longer than that takes to see.
+    fn case_ran(
+        &mut self,
+        number: usize,
+        order: Vec<usize>,
+        at: usize,
+        observation: Observation,
+    ) -> Result<Step, Failure> {
+        let index = order[at];
+        if number == 0 {
+            judge::judge_case(&self.witness.cases()[index], &observation).map_err(|e| Failure {
+                gate: Gate::Correctness,
+                refusal: e.into(),
+            })?;
+        }
+        self.passes[number][index] = Some(observation);
+        if at + 1 < order.len() {
+            return Ok(Step::Pass {
+                number,
+                order,
+                at: at + 1,
+            });
+        }
+        if number == 0 {
+            return Ok(self.pass(1));
+        }
+        self.compare_passes()?;
+        Ok(self.after_passes())
+    }
+
+    fn compare_passes(&self) -> Result<(), Failure> {
+        let [first, second] = &self.passes;
+        let whole =
+            |pass: &Vec<Option<Observation>>| pass.iter().flatten().cloned().collect::<Vec<_>>();
+        judge::determinism(&whole(first), &whole(second)).map_err(|e| Failure {
+            gate: Gate::Determinism,
+            refusal: e.into(),
+        })
+    }
+
+    fn after_passes(&self) -> Step {
+        if self.plan.viable().next().is_none() && self.plan.overlay.is_empty() {
+            Step::Done
+        } else {
+            Step::BuildMutants { round: 1 }
+        }
+    }
+
+    fn mutants_built(&mut self, round: u32, answer: BuildAnswer) -> Result<Step, Failure> {
+        let failed = |refusal: Refusal| Failure {
+            gate: Gate::Mutation,
+            refusal,
+        };
+        match answer {
+            BuildAnswer::Built(_) => Ok(Step::Try {
+                subject: Trying::Control,
+                at: 0,
+            }),
+            BuildAnswer::Failed { diagnostics, .. } if round < MAX_MUTANT_BUILDS => {
+                let attribution = self.plan.attribute(&diagnostics);
+                self.plan = self
+                    .plan
+                    .without(&attribution)
+                    .map_err(|e| failed(e.into()))?;
+                Ok(Step::BuildMutants { round: round + 1 })
+            }
+            BuildAnswer::Failed { .. } => Err(failed(
+                CertifierCode::SchemataBroken
+                    .refuse(format_args!(
+                        "{MAX_MUTANT_BUILDS} builds, and mutants that do not compile are left"
+                    ))
+                    .into(),
+            )),
+            limit => match judge::built(limit, &self.captured.changes) {
+                Err(refusal) => Err(failed(refusal)),
+                Ok(_) => Ok(Step::Done),
+            },
+        }
+    }
+
+    fn case_of(&self, subject: Trying, at: usize) -> Option<usize> {
+        match subject {
+            Trying::Mutant(_) => self.favourites.get(at).copied(),
+            Trying::Control | Trying::Placebo(_) => (at < self.witness.cases().len()).then_some(at),
+        }
+    }
+
+    fn selector(&self, subject: Trying) -> u64 {
+        match subject {
+            Trying::Control => 0,
+            Trying::Placebo(index) => self.plan.placebos[index],
+            Trying::Mutant(index) => self.plan.mutants[index].selector,
+        }
+    }
+
+    fn tried(
+        &mut self,
+        subject: Trying,
+        at: usize,
+        observation: &Observation,
+    ) -> Result<Step, Failure> {
+        let Some(index) = self.case_of(subject, at) else {
+            return Ok(Step::Done);
+        };
+        let answer = match judge::judge_case(&self.witness.cases()[index], observation) {
+            Ok(()) => Answer::AsExpected,
+            Err(_) => Answer::Differs,
+        };
+        let fate = Fate::of(&[Run {
+            observation,
+            answer,
+        }]);
+        if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
+            return Ok(Step::Try {
+                subject,
+                at: at + 1,
+            });
+        }
+        if matches!(fate, Fate::Killed(_)) && matches!(subject, Trying::Mutant(_)) {
+            let case = self.favourites.remove(at);
+            self.favourites.insert(0, case);
+        }
+        self.settle(subject, fate)
+    }
+
+    /// Notes a fate and goes on to the next subject. A control or placebo that differs voids the
+    /// trial: no mutant is tried after it.
+    fn settle(&mut self, subject: Trying, fate: Fate) -> Result<Step, Failure> {
+        let next = match subject {
+            Trying::Control => {
+                self.control = Some(fate);
+                self.next_placebo(0)
+            }
+            Trying::Placebo(index) => {
+                self.placebos.insert(self.plan.placebos[index], fate);
+                self.next_placebo(index + 1)
+            }
+            Trying::Mutant(index) => {
+                self.fates.insert(index, fate);
+                self.next_mutant(index + 1)
+            }
+        };
+        if !matches!(subject, Trying::Mutant(_)) && fate != Fate::Survived {
+            self.judge_trial()?;
+        }
+        Ok(next)
+    }
+
+    fn next_placebo(&self, from: usize) -> Step {
+        match self.plan.placebos.get(from) {
+            Some(_) => Step::Try {
+                subject: Trying::Placebo(from),
+                at: 0,
+            },
+            None => self.next_mutant(0),
+        }
+    }
+
+    fn next_mutant(&self, from: usize) -> Step {
+        match self.plan.viable().find(|index| *index >= from) {
+            Some(index) => Step::Try {
+                subject: Trying::Mutant(index),
+                at: 0,
+            },
+            None => Step::Done,
+        }
+    }
+
+    fn judge_trial(&self) -> Result<Tally, Failure> {
+        Trial {
+            plan: &self.plan,
+            control: self.control.unwrap_or(Fate::NotRun),
+            placebos: self.placebos.clone(),
+            fates: self.fates.clone(),
+            waivers: &self.waivers,
+        }
+        .judge()
+        .map_err(|refusal| Failure {
+            gate: Gate::Mutation,
+            refusal,
+        })
+    }
+
+    fn mutation_claim(&self) -> Result<MutationClaim, Failure> {
+        let tally = self.judge_trial()?;
+        let killed: u64 = tally.killed.values().sum();
+        Ok(MutationClaim {
+            operator_set: population::OPERATOR_SET.to_owned(),
+            population: self.population_digest(),
+            generated: tally.generated,
+            viable: tally.generated - tally.unviable,
+            unviable: tally.unviable,
+            killed_by: tally
+                .killed
+                .iter()
+                .map(|(kill, n)| (kill.name().to_owned(), *n))
+                .collect(),
+            survived: (tally.generated - tally.unviable) - killed - tally.waived,
+            waived: self
+                .waivers
+                .iter()
+                .map(|w| WaiverClaim {
+                    mutant: w.mutant.clone(),
+                    source: w.source,
+                    reason: w.reason.clone(),
+                })
+                .collect(),
+            lines: self.lines_claim(),
+        })
+    }
+
+    fn lines_claim(&self) -> LinesClaim {
+        let unmutated = self.plan.unmutated.len() as u64;
+        let code = self.plan.mutated_lines + unmutated;
+        LinesClaim {
+            changed: self.lines.rust + self.lines.data,
+            mutated: self.plan.mutated_lines,
+            inert: self.lines.rust.saturating_sub(code),
+            data: self.lines.data,
+            unmutated,
+        }
+    }
+
+    /// Every mutant's id, in order, each after its length: no list can be read as another.
+    fn population_digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
+        for mutant in &self.plan.mutants {
+            hasher.update(&(mutant.id.len() as u64).to_be_bytes());
+            hasher.update(mutant.id.as_bytes());
+        }
+        hasher.finish()
+    }
+
+    fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
+        Ok(WitnessClaim {
+            commitment: self
+                .witness
+                .commitment(&derived(&self.entropy, "witness salt"))?,
+            kind: WitnessKind::Cases,
+            public: self.witness.is_public(),
+            cases: self.witness.cases().len() as u64,
+            failed_on_baseline: BaselineResult::NotRun,
+        })
+    }
+}
+
+/// A permutation of `0..n` that follows from the seed: Fisher-Yates over a SHA-256 counter stream.
+fn shuffled(n: usize, seed: &[u8; 32]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        let block = Digest::keyed(seed, &(i as u64).to_be_bytes());
+        let mut word = [0u8; 8];
+        word.copy_from_slice(&block.as_bytes()[..8]);
+        let j = u64::from_be_bytes(word) % (i as u64 + 1);
+        order.swap(i, usize::try_from(j).unwrap_or(0));
+    }
+    order
+}

@@ -1,0 +1,168 @@
+//! From a captured change to the input of the mutation engine: which files, which lines, compiled
+//! into what.
+
+use crate::lines::{changed_lines, is_rust};
+use crate::mutation::{EditedFile, FileRole, MutationInput};
+use crate::tree::Tree;
+use flightproof_core::{Bytes, RelPath};
+use flightproof_evidence::{Captured, Change};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Version of the set of operators, on certificates.
+pub(crate) const OPERATOR_SET: &str = "rust-1";
+
+/// Numbers of changed lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChangedLines {
+    /// In Rust files.
+    pub(crate) rust: u64,
+    /// In other files.
+    pub(crate) data: u64,
+}
+
+/// Counts the changed lines.
+pub(crate) fn lines(captured: &Captured) -> ChangedLines {
+    let mut counted = ChangedLines { rust: 0, data: 0 };
+    for change in &captured.changes {
+        let number = lines_of(change).len() as u64;
+        if is_rust(&change.path) {
+            counted.rust += number;
+        } else {
+            counted.data += number;
+        }
+    }
+    counted
+}
+
+/// What mutants are made from.
+pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
+    let mut files = Vec::new();
+    let mut roots = BTreeMap::new();
+    for change in captured.changes.iter().filter(|c| is_rust(&c.path)) {
+        let Some(new) = &change.new else { continue };
+        let package = Package::of(tree, &change.path);
+        if package.old_edition {
+            roots.extend(package.roots(tree));
+        }
+        files.push(EditedFile {
+            path: change.path.clone(),
+            text: new.content.clone(),
+            lines: lines_of(change),
+            role: package.role(&change.path),
+        });
+    }
+    MutationInput { files, roots, seed }
+}
+
+fn lines_of(change: &Change) -> BTreeSet<u32> {
+    change.new.as_ref().map_or_else(BTreeSet::new, |new| {
+        changed_lines(
+            change.old.as_ref().map(|old| &old.content[..]),
+            &new.content,
+        )
+    })
+}
+
+/// The package a file belongs to: that of the nearest manifest above it.
+struct Package {
+    folder: String,
+    manifest: toml::Table,
+    old_edition: bool,
+}
+
+impl Package {
+    fn of(tree: &Tree<'_>, path: &RelPath) -> Self {
+        let mut folder = path.parent();
+        loop {
+            let prefix = folder.map_or_else(String::new, |f| format!("{f}/"));
+            if let Some(manifest) = read_manifest(tree, &prefix) {
+                return Self {
+                    old_edition: is_old(&manifest),
+                    folder: prefix,
+                    manifest,
+                };
+            }
+            let Some(inner) = folder else {
+                return Self {
+                    folder: String::new(),
+                    manifest: toml::Table::new(),
+                    old_edition: true,
+                };
+            };
+            folder = inner.rsplit_once('/').map(|(outer, _)| outer);
+        }
+    }
+
+    fn role(&self, path: &RelPath) -> FileRole {
+        let inner = path
+            .as_str()
+            .strip_prefix(&self.folder)
+            .unwrap_or(path.as_str());
+        let package = self.manifest.get("package").and_then(toml::Value::as_table);
+        let script = package
+            .and_then(|p| p.get("build"))
+            .and_then(toml::Value::as_str)
+            .unwrap_or("build.rs");
+        let macros = self
+            .manifest
+            .get("lib")
+            .and_then(toml::Value::as_table)
+            .is_some_and(|lib| {
+                ["proc-macro", "proc_macro"]
+                    .iter()
+                    .any(|key| lib.get(*key).and_then(toml::Value::as_bool) == Some(true))
+            });
+        if macros || inner == script {
+            FileRole::BuildTime
+        } else {
+            FileRole::Program
+        }
+    }
+
+    /// The files that may be roots of the package's crates.
+    fn roots(&self, tree: &Tree<'_>) -> BTreeMap<RelPath, Bytes> {
+        let named = |table: &toml::Value| {
+            table
+                .get("path")
+                .and_then(toml::Value::as_str)
+                .map(ToOwned::to_owned)
+        };
+        let mut inner: BTreeSet<String> =
+            ["src/lib.rs", "src/main.rs"].map(ToOwned::to_owned).into();
+        inner.extend(self.manifest.get("lib").and_then(named));
+        let bins = self.manifest.get("bin").and_then(toml::Value::as_array);
+        inner.extend(bins.into_iter().flatten().filter_map(named));
+        let mut roots: BTreeMap<RelPath, Bytes> = BTreeMap::new();
+        for file in inner {
+            let path = format!("{}{}", self.folder, file.trim_start_matches("./"));
+            roots.extend(tree.file(&path).and_then(|bytes| root(&path, bytes)));
+        }
+        let folder = format!("{}src/bin/", self.folder);
+        let bins = tree
+            .files()
+            .filter(|(path, _)| path.starts_with(&folder) && path.ends_with(".rs"));
+        roots.extend(bins.filter_map(|(path, bytes)| root(path, bytes)));
+        roots
+    }
+}
+
+fn root(path: &str, bytes: &[u8]) -> Option<(RelPath, Bytes)> {
+    RelPath::new(path)
+        .ok()
+        .map(|path| (path, Bytes::from(bytes)))
+}
+
+fn read_manifest(tree: &Tree<'_>, prefix: &str) -> Option<toml::Table> {
+    let bytes = tree.file(&format!("{prefix}Cargo.toml"))?;
+    let manifest: toml::Table = std::str::from_utf8(bytes).ok()?.parse().ok()?;
+    manifest.contains_key("package").then_some(manifest)
+}
+
+/// Edition 2015: said, or by default. An inherited edition is that of a workspace, which newer
+/// editions came with.
+fn is_old(manifest: &toml::Table) -> bool {
+    match manifest.get("package").and_then(|p| p.get("edition")) {
+        None => true,
+        Some(edition) => edition.as_str() == Some("2015"),
+    }
+}

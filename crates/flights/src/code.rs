@@ -1,0 +1,74 @@
+flightproof_core::refusal_codes! {
+    /// Refusals of the program itself: plans, recordings, keys, files.
+    pub enum FlightsCode in "flights" {
+        /// A plan cannot be read.
+        PlanUnreadable = "PLAN_UNREADABLE", Usage,
+            "there is no readable plan at this path", "a flight without a plan has nothing to prove", "check the path, or run `flights run` without names to fly every plan in flights/";
+        /// A plan breaks the schema.
+        PlanInvalid = "PLAN_INVALID", Configuration,
+            "the plan breaks its schema", "a plan that could be read in two ways would be flown in one of them", "compare the plan with the schema in docs/formats.md";
+        /// A plan's source cannot be laid out.
+        SourceUnavailable = "SOURCE_UNAVAILABLE", Environment,
+            "the plan's source is not on this machine", "a flight needs the exact bytes its plan names", "for a published crate run `cargo fetch --locked` on the manifests in fixtures/published; for a repository check the path and the commits";
+        /// The witness file cannot be read.
+        WitnessUnreadable = "WITNESS_UNREADABLE", Usage,
+            "the witness file, or the driver it names, cannot be read", "nothing can be judged without it", "check the path given with --witness and the driver beside the file";
+        /// No key to sign with.
+        KeyMissing = "KEY_MISSING", Configuration,
+            "there is no key to sign the certificate with", "an unsigned certificate proves nothing to anybody else", "make one with `flights key new`, or name one with --key FILE";
+        /// A key file cannot be written or read.
+        KeyFile = "KEY_FILE", Environment,
+            "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600)";
+        /// Entropy or state directory unavailable.
+        StateUnavailable = "STATE_UNAVAILABLE", Environment,
+            "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own";
+        /// The toolchain was not found.
+        ToolchainMissing = "TOOLCHAIN_MISSING", Environment,
+            "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup, or name its directory with --toolchain DIR";
+        /// A program the host needs is missing.
+        ProgramMissing = "PROGRAM_MISSING", Environment,
+            "a program this machine must have is not installed", "there is no weaker way to do what it does", "install the Debian package the message names";
+        /// The engine backend does not exist yet.
+        NoEngineBackend = "NO_ENGINE_BACKEND", Environment,
+            "live flights on a container engine are not part of this version", "a flight is never moved to another backend in silence", "fly locally with `flights run --local`";
+        /// A plan has no recording.
+        TranscriptMissing = "TRANSCRIPT_MISSING", Evidence,
+            "there is no recording of this flight", "a replay without a recording would prove nothing", "record it with `flights run --local --record PLAN`";
+        /// A recording cannot be written.
+        TranscriptWrite = "TRANSCRIPT_WRITE", Environment,
+            "the recording could not be written", "a flight whose record is incomplete cannot be checked later, so it fails", "check free space and permissions of the recordings folder";
+        /// A recording is damaged or forged.
+        TranscriptBroken = "TRANSCRIPT_BROKEN", Evidence,
+            "the recording is damaged, incomplete or not signed by its recorder", "a recording that can be edited proves nothing", "restore it from version control, or record the flight again";
+        /// A recording of a newer format.
+        TranscriptTooNew = "TRANSCRIPT_TOO_NEW", TooNew,
+            "the recording is of a newer format than this program reads", "guessing at fields it does not know could pass what must fail", "use the release of flights that wrote it, or a newer one";
+        /// A replay asks something else than was recorded.
+        TranscriptDiverged = "TRANSCRIPT_DIVERGED", Evidence,
+            "the flight asks something else than the recorded one did", "only the recorded exchanges have recorded answers", "if the plan, the witness or the program changed on purpose, record the flight again and review the difference";
+        /// A replay reaches another predicate.
+        PredicateDiffers = "PREDICATE_DIFFERS", Evidence,
+            "the replay reached another predicate than the recorded flight", "the same observations must lead to the same claims", "find the change that made the difference; record the flight again only if it is meant";
+        /// A flight ended otherwise than its plan expects.
+        VerdictUnexpected = "VERDICT_UNEXPECTED", Input,
+            "the flight ended otherwise than its plan expects", "a plan states what must come of it, and every other end is a failure", "read the stage and the code in the table, then fix the candidate, the witness or the plan";
+        /// The candidate ran on the host.
+        CanaryFound = "CANARY_FOUND", Ours,
+            "a file that only the candidate's own program writes was found on the host", "nothing of the candidate may run outside the session", "stop using this version and report the plan";
+        /// Another plan for the same name, no plans at all.
+        NothingToRun = "NOTHING_TO_RUN", Usage,
+            "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
+        /// `explain` was asked for an unknown code.
+        UnknownCode = "UNKNOWN_CODE", Usage,
+            "there is no such refusal code", "codes are a closed list", "run `flights explain --list` to see all of them";
+        /// A subject of `cert verify` is neither a directory nor a revision.
+        SubjectUnreadable = "SUBJECT_UNREADABLE", Usage,
+            "the subject is neither a directory nor a commit that can be read", "a certificate is about exact bytes, so they must be at hand", "give an exported tree (git archive REV | tar -x -C DIR) or a revision with --repo DIR";
+        /// A file the command needs cannot be read.
+        FileUnreadable = "FILE_UNREADABLE", Usage,
+            "a file named on the command line cannot be read", "nothing is assumed in its place", "check the path";
+        /// A written certificate does not verify.
+        SelfCheck = "SELF_CHECK", Ours,
+            "the certificate just signed does not verify", "what was written is not what was meant", "report this with the output directory attached";
+    }
+}

@@ -1,0 +1,91 @@
+//! `flights doctor`: can this machine fly?
+
+use crate::flight::Host;
+use crate::show::{self, Format};
+use crate::state;
+use flightproof_core::{Exit, Refusal};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+/// Runs every check and says how to mend what is missing. Opening and closing a real session is
+/// one of them, so that a machine that passes can fly.
+///
+/// # Errors
+/// Never; what is missing is in the list and in the exit status.
+pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
+    let checks = [
+        check(
+            "git",
+            state::program("git", "git").map(|p| p.display().to_string()),
+        ),
+        check(
+            "bubblewrap",
+            state::program("bwrap", "bubblewrap").map(|p| p.display().to_string()),
+        ),
+        check(
+            "toolchain",
+            state::toolchain(None).map(|p| p.display().to_string()),
+        ),
+        check("state", state::directory().map(|p| p.display().to_string())),
+        check("session", session()),
+    ];
+    match format {
+        Format::Json => show::print(
+            &serde_json::json!({"schema": "flightproof/doctor/1", "checks": checks}).to_string(),
+        ),
+        Format::Human => checks.iter().for_each(|c| show::print(&line(c))),
+    }
+    let ready = checks.iter().all(|c| c.ok);
+    Ok(if ready {
+        Exit::Passed
+    } else {
+        Exit::Environment
+    })
+}
+
+fn check(name: &'static str, found: Result<String, Refusal>) -> Check {
+    match found {
+        Ok(detail) => Check {
+            name,
+            ok: true,
+            detail,
+            fix: None,
+        },
+        Err(refusal) => Check {
+            name,
+            ok: false,
+            detail: refusal.to_string(),
+            fix: Some(refusal.explanation.todo.to_owned()),
+        },
+    }
+}
+
+fn session() -> Result<String, Refusal> {
+    let host = Host::prepare(None)?;
+    let attestation = host.try_session()?;
+    Ok(format!(
+        "{} on Linux {}, {} limits read back, {} forbidden acts denied, nothing left after closing",
+        attestation.sandbox,
+        attestation.kernel,
+        attestation.readings.len(),
+        attestation.probes.len()
+    ))
+}
+
+fn line(check: &Check) -> String {
+    let mark = if check.ok { "ok" } else { "MISSING" };
+    let mut text = format!("{mark:<8} {:<11} {}", check.name, check.detail);
+    if let Some(fix) = &check.fix {
+        text.push_str("\n         fix: ");
+        text.push_str(fix);
+    }
+    text
+}

@@ -1,0 +1,200 @@
+//! The commands of the program, one module each.
+
+mod cert;
+mod certify;
+mod doctor;
+mod explain;
+mod key;
+mod run;
+
+use crate::show::{self, Format};
+use clap::{Args, Parser, Subcommand};
+use flightproof_core::{Exit, Refusal, RelPath};
+use std::path::PathBuf;
+
+/// Flies an untrusted commit in a sealed session and says, signed, what was proven.
+#[derive(Parser)]
+#[command(name = "flights", version, about, max_term_width = 100)]
+struct Cli {
+    /// How to print results.
+    #[arg(long, global = true, value_enum, default_value = "human")]
+    format: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Certify one commit of a repository, and admit it if asked to.
+    Certify(CertifyArgs),
+    /// Fly the plans in flights/: replay their recordings, or fly them for real.
+    Run(RunArgs),
+    /// Check certificates.
+    Cert {
+        #[command(subcommand)]
+        command: CertCommand,
+    },
+    /// Make signing keys.
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
+    /// Say what a refusal code means; without one, list all.
+    Explain {
+        /// A code such as archive/PREFIX_CONFLICT.
+        code: Option<String>,
+    },
+    /// Check that this machine can fly, and say how to mend what is missing.
+    Doctor,
+}
+
+/// `flights certify`.
+#[derive(Args)]
+pub struct CertifyArgs {
+    /// Directory of the repository.
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// Commit the change is based on.
+    #[arg(long, value_name = "REV")]
+    baseline: String,
+    /// The candidate: one commit on the baseline.
+    #[arg(long, value_name = "REV")]
+    candidate: String,
+    /// Witness file: the cases that judge the candidate.
+    #[arg(long, value_name = "FILE")]
+    witness: PathBuf,
+    /// A path the candidate may change (repeatable). Without any: everything but protected files.
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// Author and committer the candidate must have.
+    #[arg(long, value_name = "NAME <MAIL>")]
+    identity: Option<String>,
+    /// Move this branch from baseline to candidate if everything holds.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    /// Where to fly.
+    #[arg(long, value_enum, default_value = "local")]
+    session: Backend,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Directory for the certificate and the verdict.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Lock file for a tree without one.
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Toolchain directory to bind into the session; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+/// The session backends of this version.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Backend {
+    /// Bubblewrap on this machine.
+    Local,
+}
+
+/// `flights run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// Plan files or names; default: every flights/*.toml below the root.
+    plans: Vec<PathBuf>,
+    /// Fly for real in local sessions.
+    #[arg(long, conflicts_with = "live")]
+    local: bool,
+    /// Fly for real on the container engine.
+    #[arg(long)]
+    live: bool,
+    /// Write a recording of each flight.
+    #[arg(long, requires = "local")]
+    record: bool,
+    /// Directory that holds flights/, which paths in plans are relative to.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Directory for certificates and verdicts, one folder a flight.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Toolchain directory to bind into sessions; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum CertCommand {
+    /// Check a certificate against keys, a subject and a policy.
+    Verify(VerifyArgs),
+}
+
+/// `flights cert verify`.
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// The certificate (a DSSE envelope).
+    certificate: PathBuf,
+    /// A trusted public key (repeatable).
+    #[arg(long = "key", value_name = "PUB", required = true)]
+    keys: Vec<PathBuf>,
+    /// What it must be about: a directory with exactly the tree, or a revision of --repo.
+    #[arg(long, value_name = "DIR|REV")]
+    subject: String,
+    /// Repository in which a revision is looked up.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo: PathBuf,
+    /// What a certificate must prove. Without a policy nothing passes.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Make an Ed25519 key pair: FILE (mode 0600) and FILE.pub.
+    New {
+        /// Where to; default: the state directory.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Parses the command line, does the work, prints the result.
+pub fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Passed
+            };
+            // Help that cannot be printed has no other place to go.
+            let _ = error.print();
+            return exit;
+        }
+    };
+    let format = cli.format;
+    dispatch(cli.command, format).unwrap_or_else(|refusal| {
+        show::refusal("plan", &refusal, format);
+        refusal.exit()
+    })
+}
+
+fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
+    match command {
+        Command::Certify(args) => certify::run(&args, format),
+        Command::Run(args) => run::run(&args, format),
+        Command::Cert {
+            command: CertCommand::Verify(args),
+        } => cert::verify(&args, format),
+        Command::Key {
+            command: KeyCommand::New { out },
+        } => key::new(out, format),
+        Command::Explain { code } => explain::run(code.as_deref(), format),
+        Command::Doctor => doctor::run(format),
+    }
+}

@@ -1,0 +1,87 @@
+//! After the flight: sign, check what was signed, write it out.
+
+use super::{Flown, Proven};
+use crate::{FlightsCode, state};
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::policy::Policy;
+use flightproof_certifier::verify::{ExpectedSubject, verify};
+use flightproof_core::{Bytes, Digest, Refusal, Verdict};
+use serde_json::json;
+use std::path::Path;
+
+/// A signed certificate.
+pub struct Certificate {
+    /// SHA-256 of the payload.
+    pub id: Digest,
+    /// The DSSE envelope.
+    pub envelope: Vec<u8>,
+}
+
+/// Signs what was proven, and verifies the result as a stranger would.
+///
+/// # Errors
+/// The certifier's refusals; `SELF_CHECK` if what was signed does not verify.
+pub fn certify(proven: &Proven, key: &SecretKey) -> Result<Certificate, Refusal> {
+    let envelope = proven.statement.sign(key)?;
+    let policy = own_policy(&proven.statement)?;
+    let subject = ExpectedSubject {
+        snapshot: proven.captured.snapshot,
+        kept: proven.captured.kept_digest,
+    };
+    let verified = verify(&envelope, &policy, &[key.public()], &subject)
+        .map_err(|e| Refusal::from(FlightsCode::SelfCheck.refuse(e)))?;
+    Ok(Certificate {
+        id: verified.id,
+        envelope,
+    })
+}
+
+/// The policy under which a certificate of ours must hold whatever the operator's says: all gates
+/// it claims, and nothing beyond what it claims.
+fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
+    let predicate = &statement.predicate;
+    let document = json!({
+        "schema": "flightproof/policy/1",
+        "threshold": 1,
+        "required_gates": predicate.gates,
+        "allow": {
+            "build_scripts": predicate.inputs.session_build.build_scripts,
+            "proc_macros": predicate.inputs.session_build.proc_macros,
+            "waivers_max": predicate.inputs.mutation.waived.len(),
+            "public_witness": predicate.inputs.witness.public,
+        },
+    });
+    Ok(Policy::parse(document.to_string().as_bytes())?)
+}
+
+/// Writes verdict, certificate and opening to a directory.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_out(
+    out: &Path,
+    verdict: &Verdict,
+    certificate: Option<&Certificate>,
+    flown: &Flown,
+) -> Result<(), Refusal> {
+    state::output_directory(out)?;
+    let text = |value: serde_json::Value| format!("{value}\n").into_bytes();
+    let verdict = serde_json::to_value(verdict).unwrap_or_default();
+    state::write_file(&out.join("verdict.json"), &text(verdict), 0o644)?;
+    if let (Some(certificate), Flown::Certified(proven)) = (certificate, flown) {
+        let opening = json!({
+            "schema": "flightproof/opening/1",
+            "certificate": certificate.id,
+            "salt": Bytes(proven.salt.to_vec()),
+            "observationKey": Bytes(proven.observation_key.to_vec()),
+        });
+        state::write_file(&out.join("opening.json"), &text(opening), 0o600)?;
+        state::write_file(
+            &out.join("certificate.dsse.json"),
+            &certificate.envelope,
+            0o644,
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! The host a flight starts from: its git, its toolchain, its sandbox, its state.
+
+use super::{Order, Proven};
+use crate::{FlightsCode, state};
+use flightproof_archive::paar;
+use flightproof_certifier::verify::ExpectedSubject;
+use flightproof_core::{CommitId, Digest, Refusal};
+use flightproof_evidence::{Attestation, Captured, Package};
+use flightproof_frame::protocol::CrateFile;
+use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
+use flightproof_ledger::Ledger;
+use flightproof_session::local::{self, LocalSpec, RunnerProgram};
+use flightproof_session::{Session, crates, record};
+use std::path::{Path, PathBuf};
+
+/// Memory of a session, bytes: a compiler on two cores, and the scratch it writes to.
+const MEMORY_BYTES: u64 = 6 << 30;
+/// Scratch of a session, bytes, charged to its memory: sources, dependencies and build output.
+const SCRATCH_BYTES: u64 = 4 << 30;
+/// Processes and threads of a session: cargo and rustc start some dozens.
+const PIDS: u64 = 256;
+/// Cpu time per second, milliseconds: two cpus.
+const CPU_MILLIS: u64 = 2_000;
+/// Longest life of a session, milliseconds: a build and two thousand mutants.
+const LIFETIME_MS: u64 = 60 * 60 * 1000;
+
+/// What a flight needs of the machine, found once.
+pub struct Host {
+    git: Git,
+    bwrap: PathBuf,
+    toolchain: PathBuf,
+    program: PathBuf,
+    runner: RunnerProgram,
+    state: PathBuf,
+}
+
+/// A directory below the temporary folder, only for us, removed when it is dropped.
+pub struct WorkDirectory(PathBuf);
+
+impl WorkDirectory {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is a stale folder of ours in the temporary folder, no leak of a
+        // session: those are proven gone by their own close.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Host {
+    /// Finds everything, or says what is missing.
+    ///
+    /// # Errors
+    /// `PROGRAM_MISSING`, `TOOLCHAIN_MISSING`, `STATE_UNAVAILABLE`, and the importer's for git.
+    pub fn prepare(toolchain: Option<&Path>) -> Result<Self, Refusal> {
+        let git = Git::at(&state::program("git", "git")?)?;
+        let program = std::env::current_exe().map_err(|e| {
+            Refusal::from(FlightsCode::StateUnavailable.refuse(format!("own program: {e}")))
+        })?;
+        let runner = RunnerProgram::from_artifact(&artifact(&program)?)?;
+        Ok(Self {
+            git,
+            bwrap: state::program("bwrap", "bubblewrap")?,
+            toolchain: state::toolchain(toolchain)?,
+            program,
+            runner,
+            state: state::directory()?,
+        })
+    }
+
+    /// A private directory in the temporary folder.
+    ///
+    /// # Errors
+    /// `STATE_UNAVAILABLE`.
+    pub fn work_directory(&self, name: &str) -> Result<WorkDirectory, Refusal> {
+        let suffix = Digest::of(&state::entropy()?).to_string();
+        let path = std::env::temp_dir().join(format!("flightproof-{name}-{}", &suffix[..12]));
+        state::private_directory(&path)?;
+        Ok(WorkDirectory(path))
+    }
+
+    /// Removes what dead owners left and settles interrupted admissions. Each line says what was
+    /// done.
+    ///
+    /// # Errors
+    /// The session's or the ledger's, if something that was left cannot be dealt with.
+    pub fn recover(&self) -> Result<Vec<String>, Refusal> {
+        let mut lines: Vec<String> = record::reap(&self.state)?
+            .into_iter()
+            .map(|reaped| format!("session {}: its owner died; removed", reaped.id))
+            .collect();
+        let recovered = importer::recover(&self.git, &mut self.ledger()?, state::unix_seconds())?;
+        lines.extend(recovered.iter().map(settled));
+        Ok(lines)
+    }
+
+    /// Opens a session, closes it, and returns what it was.
+    ///
+    /// # Errors
+    /// Whatever keeps this machine from flying.
+    pub fn try_session(&self) -> Result<Attestation, Refusal> {
+        let mut session = self.open(&state::entropy()?)?;
+        let attestation = session.attestation().clone();
+        session.close()?;
+        Ok(attestation)
+    }
+
+    /// Takes the commit out of its repository.
+    pub(super) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
+        let source = order.source.as_ref().ok_or_else(|| {
+            FlightsCode::SourceUnavailable.refuse("the order names no repository")
+        })?;
+        let repository = importer::Host::open(&self.git, &source.repository)?;
+        let work = self.work_directory("capture")?;
+        let grants = Grants::new(order.grants.clone().unwrap_or_default());
+        let request = CaptureRequest {
+            name: &order.label,
+            baseline: &order.baseline,
+            candidate: &order.candidate,
+            grants: &grants,
+            identity: order.identity.as_deref(),
+            scratch: work.path(),
+            now,
+        };
+        Ok(importer::capture(&self.git, &repository, &request)?.captured)
+    }
+
+    /// The dependencies as cargo's cache holds them, each checked against the lock.
+    pub(super) fn shipment(&self, packages: &[Package]) -> Result<crates::Shipment, Refusal> {
+        let wanted: Vec<CrateFile> = packages
+            .iter()
+            .map(|p| CrateFile {
+                name: p.name.clone(),
+                version: p.version.clone(),
+                sha256: p.sha256,
+            })
+            .collect();
+        Ok(crates::ship(&crates::find(
+            &state::crate_caches(),
+            &wanted,
+        )?)?)
+    }
+
+    /// Opens a fresh session.
+    pub(super) fn open(&self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Refusal> {
+        let mut entropy = [0; 16];
+        entropy.copy_from_slice(&seed[..16]);
+        let spec = LocalSpec {
+            memory_bytes: MEMORY_BYTES,
+            pids: PIDS,
+            cpu_millis: CPU_MILLIS,
+            scratch_bytes: SCRATCH_BYTES,
+            lifetime_ms: LIFETIME_MS,
+            toolchain: self.toolchain.clone(),
+            bwrap: self.bwrap.clone(),
+            program: self.program.clone(),
+            entropy,
+            work_dir: std::env::temp_dir(),
+            state_dir: self.state.clone(),
+            cache_dir: self.state.join("cache"),
+        };
+        Ok(Box::new(local::open(&spec, &self.runner)?))
+    }
+
+    /// Moves a branch to a certified commit. Returns the receipt.
+    ///
+    /// # Errors
+    /// The importer's and the ledger's refusals; nothing moved then, unless they say so.
+    pub fn admit(
+        &self,
+        order: &Order,
+        proven: &Proven,
+        branch: &str,
+        certificate: Digest,
+    ) -> Result<Vec<u8>, Refusal> {
+        let source = order.source.as_ref().ok_or_else(|| {
+            FlightsCode::SourceUnavailable.refuse("the order names no repository")
+        })?;
+        let repository = importer::Host::open(&self.git, &source.repository)?;
+        let clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
+        let mut ledger = self.ledger()?;
+        let admitted = importer::admit(
+            &self.git,
+            &repository,
+            &mut ledger,
+            &clearance,
+            state::unix_seconds(),
+        )?;
+        Ok(admitted.receipt)
+    }
+
+    fn ledger(&self) -> Result<Ledger, Refusal> {
+        Ok(Ledger::open(&self.state.join("ledger"))?)
+    }
+
+    /// What a certificate about a revision must be about.
+    ///
+    /// # Errors
+    /// The importer's.
+    pub fn subject(repo: &Path, revision: &str) -> Result<ExpectedSubject, Refusal> {
+        let git = Git::at(&state::program("git", "git")?)?;
+        let repository = importer::Host::open(&git, repo)?;
+        let work = std::env::temp_dir().join(format!("flightproof-subject-{}", std::process::id()));
+        state::private_directory(&work)?;
+        let taken = importer::snapshot_of(&git, &repository, revision, &work);
+        let _ = std::fs::remove_dir_all(&work);
+        let (snapshot, kept) = taken?;
+        Ok(ExpectedSubject { snapshot, kept })
+    }
+}
+
+fn settled(recovered: &importer::Recovered) -> String {
+    let admission = &recovered.admission;
+    let mut line = format!(
+        "admission of {} to {} of {}: {:?}",
+        admission.key.head, admission.key.branch, admission.key.repository, recovered.outcome
+    );
+    if let Some(lock) = &recovered.lock_left {
+        line.push_str(&format!(
+            "; {} was left by a killed git: remove it if no git runs",
+            lock.display()
+        ));
+    }
+    line
+}
+
+/// This program as the artifact it is shipped into sessions as.
+fn artifact(program: &Path) -> Result<Vec<u8>, Refusal> {
+    let bytes = std::fs::read(program)
+        .map_err(|e| FlightsCode::StateUnavailable.refuse(format!("{}: {e}", program.display())))?;
+    let origin = paar::Origin {
+        target: target(),
+        source_commit: source_commit(),
+        daemon_protocol_version: 1,
+        daemon_schema_revision: 0,
+    };
+    let path = paar::ArtifactPath::new("flights")
+        .map_err(|e| FlightsCode::StateUnavailable.refuse(format!("own name: {e}")))?;
+    Ok(paar::pack(origin, [(path, true, bytes.as_slice())])?.bytes)
+}
+
+fn target() -> paar::Target {
+    if cfg!(target_arch = "aarch64") {
+        paar::Target::LinuxArm64
+    } else {
+        paar::Target::LinuxX64
+    }
+}
+
+/// The commit this program was built from, if the build said so; zeros otherwise.
+fn source_commit() -> CommitId {
+    option_env!("FLIGHTPROOF_SOURCE_COMMIT")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(CommitId::from_bytes([0; 20]))
+}

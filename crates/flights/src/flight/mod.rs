@@ -1,0 +1,395 @@
+//! One flight: the stages, wired together.
+
+mod certify;
+mod host;
+mod order;
+
+pub use certify::{Certificate, certify, write_out};
+pub use host::Host;
+pub use order::Order;
+
+use crate::FlightsCode;
+use crate::show::Progress;
+use crate::transcript::Tape;
+use flightproof_archive::paws;
+use flightproof_certifier::certificate::{Admission, Evidence, Statement};
+use flightproof_certifier::certification::{
+    Ask, Certification, Judgement, RUNS_PER_CASE, Told, derived,
+};
+use flightproof_certifier::judge::Gate;
+use flightproof_certifier::tree::Tree;
+use flightproof_certifier::witness::Witness;
+use flightproof_certifier::{dependency, fence};
+use flightproof_core::{Bytes, Decision, Refusal, Verdict};
+use flightproof_evidence::{Captured, Closed};
+use flightproof_session::build::Workshop;
+use flightproof_session::{Session, crates, observe};
+
+/// Longest build, milliseconds: a clean build of some hundred crates on two cores.
+const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
+
+/// How a flight ended.
+pub enum Flown {
+    /// Everything was proven.
+    Certified(Box<Proven>),
+    /// It was not.
+    Refused {
+        /// The stage that ended it.
+        stage: &'static str,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+/// What a certified flight proved.
+pub struct Proven {
+    /// The unsigned certificate.
+    pub statement: Statement,
+    /// Its bytes.
+    pub payload: Vec<u8>,
+    /// The commit.
+    pub captured: Captured,
+    /// Proof that nothing of the session is left.
+    pub closed: Closed,
+    /// Opens the witness's commitment, for its owner.
+    pub salt: [u8; 32],
+    /// Opens the digest of the observations, for the judging side.
+    pub observation_key: [u8; 32],
+}
+
+impl Flown {
+    /// The bytes of the unsigned certificate, if it came that far.
+    pub fn statement(&self) -> Option<&[u8]> {
+        match self {
+            Self::Certified(proven) => Some(&proven.payload),
+            Self::Refused { .. } => None,
+        }
+    }
+
+    /// The end in one word: `held`, or the code of the refusal.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Certified(_) => "held",
+            Self::Refused { refusal, .. } => refusal.code(),
+        }
+    }
+
+    /// The verdict people see.
+    pub fn verdict(&self, certificate: Option<String>) -> Verdict {
+        match self {
+            Self::Refused { stage, refusal } => Verdict::refused(stage, refusal),
+            Self::Certified(proven) => {
+                let mutation = &proven.statement.predicate.inputs.mutation;
+                let detail = format!(
+                    "{} certified: {} cases, {} of {} mutants killed, {} waived",
+                    proven.captured.head,
+                    proven.statement.predicate.inputs.witness.cases,
+                    mutation.killed_by.values().sum::<u64>(),
+                    mutation.viable,
+                    mutation.waived.len()
+                );
+                Verdict {
+                    certificate,
+                    ..Verdict::passed(Decision::Held, "certify", detail)
+                }
+            }
+        }
+    }
+}
+
+/// A stage that ended the flight.
+struct Ended {
+    stage: &'static str,
+    refusal: Refusal,
+}
+
+/// Turns an error into the end of the flight at a stage.
+fn at<E: Into<Refusal>>(stage: &'static str) -> impl FnOnce(E) -> Ended {
+    move |error| Ended {
+        stage,
+        refusal: error.into(),
+    }
+}
+
+/// Flies. The world is asked through `tape`; `host` is absent when a recording answers.
+pub fn fly(order: &Order, host: Option<&Host>, tape: &mut Tape, progress: &mut Progress) -> Flown {
+    match (Flight {
+        order,
+        host,
+        tape,
+        progress,
+    })
+    .run()
+    {
+        Ok(proven) => Flown::Certified(Box::new(proven)),
+        Err(Ended { stage, refusal }) => Flown::Refused { stage, refusal },
+    }
+}
+
+struct Flight<'a> {
+    order: &'a Order,
+    host: Option<&'a Host>,
+    tape: &'a mut Tape,
+    progress: &'a mut Progress,
+}
+
+impl Flight<'_> {
+    fn run(mut self) -> Result<Proven, Ended> {
+        self.progress.begin("plan");
+        let witness = self.order.witness().map_err(at("plan"))?;
+        let (entropy, now) = self.draw()?;
+        self.progress
+            .done(format_args!("{} cases", witness.cases().len()));
+        let captured = self.capture(now)?;
+        let unpacked = paws::read(&captured.archive).map_err(at("capture"))?;
+        let tree: Tree<'_> = unpacked
+            .files()
+            .map(|(entry, bytes)| (&entry.path, bytes))
+            .collect();
+        let packages = self.static_rules(&captured, &tree, &witness)?;
+        let mut machine =
+            Certification::new(&captured, &tree, &witness, entropy).map_err(|failure| Ended {
+                stage: failure.gate.name(),
+                refusal: failure.refusal,
+            })?;
+        let dependencies = self.dependencies(&packages)?;
+        let mut session = self.open(&entropy)?;
+        let worked = self.work(session.as_mut(), &captured, &dependencies, &mut machine);
+        let closed = self.close(session.as_mut());
+        worked?;
+        let closed = closed?;
+        self.progress.begin("judge");
+        let judgement = machine.finish().map_err(|failure| Ended {
+            stage: failure.gate.name(),
+            refusal: failure.refusal,
+        })?;
+        let proven = self.prove(&captured, session.as_ref(), closed, judgement, &entropy)?;
+        self.progress.done(format_args!(
+            "{} gates passed",
+            proven.statement.predicate.gates.len()
+        ));
+        Ok(proven)
+    }
+
+    /// Entropy and clock are taken once and are part of the recording.
+    fn draw(&mut self) -> Result<([u8; 32], u64), Ended> {
+        let entropy: Bytes = self
+            .tape
+            .exchange("entropy", &(), || {
+                crate::state::entropy().map(|e| Bytes(e.to_vec()))
+            })
+            .map_err(at("plan"))?;
+        let now = self
+            .tape
+            .exchange("clock", &(), || Ok(crate::state::unix_seconds()))
+            .map_err(at("plan"))?;
+        let entropy = <[u8; 32]>::try_from(&entropy[..])
+            .map_err(|_| {
+                FlightsCode::TranscriptBroken.refuse("entropy of another length than 32 bytes")
+            })
+            .map_err(at("plan"))?;
+        Ok((entropy, now))
+    }
+
+    fn capture(&mut self, now: u64) -> Result<Captured, Ended> {
+        self.progress.begin("capture");
+        let (order, host) = (self.order, self.host);
+        let captured: Captured = self
+            .tape
+            .exchange("capture", &order.capture_input(), || {
+                needed(host)?.capture(order, now)
+            })
+            .map_err(|refusal| Ended {
+                stage: capture_stage(&refusal),
+                refusal,
+            })?;
+        self.progress.done(format_args!(
+            "{} changed files, bundle of {} bytes",
+            captured.changes.len(),
+            captured.bundle_bytes
+        ));
+        Ok(captured)
+    }
+
+    fn static_rules(
+        &mut self,
+        captured: &Captured,
+        tree: &Tree<'_>,
+        witness: &Witness,
+    ) -> Result<dependency::DependencyReport, Ended> {
+        self.progress.begin("dependency");
+        witness
+            .refuse_if_inside(tree, self.order.witness_place.as_ref())
+            .map_err(at("plan"))?;
+        let grants = self.order.grants.as_deref().unwrap_or_default();
+        let report = dependency::check(captured, tree, grants, self.order.lock.as_deref())
+            .map_err(at("dependency"))?;
+        self.progress
+            .done(format_args!("{} locked packages", report.packages.len()));
+        self.progress.begin("fence");
+        fence::check(captured, tree).map_err(at("fence"))?;
+        self.progress.done("source rules hold");
+        Ok(report)
+    }
+
+    fn dependencies(
+        &mut self,
+        report: &dependency::DependencyReport,
+    ) -> Result<crates::Shipment, Ended> {
+        let host = self.host;
+        let mut bytes = None;
+        let manifest = self
+            .tape
+            .exchange("crates", &report.packages, || {
+                let shipment = needed(host)?.shipment(&report.packages)?;
+                let manifest = shipment.manifest.clone();
+                bytes = Some(shipment);
+                Ok(manifest)
+            })
+            .map_err(at("dependency"))?;
+        Ok(bytes.unwrap_or(crates::Shipment {
+            manifest,
+            archive: Vec::new(),
+        }))
+    }
+
+    fn open(&mut self, entropy: &[u8; 32]) -> Result<Box<dyn Session>, Ended> {
+        self.progress.begin("open");
+        let seed = derived(entropy, "session");
+        let host = self.host;
+        let session = self
+            .tape
+            .session(&seed, || needed(host)?.open(&seed))
+            .map_err(at("open"))?;
+        let attestation = session.attestation();
+        self.progress.done(format_args!(
+            "{}: {} limits read back, {} forbidden acts denied",
+            attestation.backend,
+            attestation.readings.len(),
+            attestation.probes.len()
+        ));
+        Ok(session)
+    }
+
+    /// Answers the machine's questions until it has none.
+    fn work(
+        &mut self,
+        session: &mut dyn Session,
+        captured: &Captured,
+        dependencies: &crates::Shipment,
+        machine: &mut Certification<'_>,
+    ) -> Result<(), Ended> {
+        self.progress.begin("build");
+        let lock = self.order.lock.as_deref();
+        let mut workshop = Workshop::furnish(
+            session,
+            &captured.archive,
+            dependencies,
+            lock,
+            BUILD_WALL_MS,
+        )
+        .map_err(at("build"))?;
+        let mut asked = 0u32;
+        while let Some(ask) = machine.ask() {
+            let gate = machine.gate();
+            let told = match ask {
+                Ask::Compile(order) => workshop.build(session, &order).map(Told::Compiled),
+                Ask::Run(case) => observe::run(session, &case).map(Told::Ran),
+            };
+            let told = told.map_err(at(gate.name()))?;
+            asked += 1;
+            machine.tell(told).map_err(|failure| Ended {
+                stage: failure.gate.name(),
+                refusal: failure.refusal,
+            })?;
+            self.gate_passed(gate, machine, &mut asked);
+        }
+        Ok(())
+    }
+
+    fn gate_passed(&mut self, gate: Gate, machine: &Certification<'_>, asked: &mut u32) {
+        if machine.gate() == gate && machine.ask().is_some() {
+            return;
+        }
+        self.progress.done(match gate {
+            Gate::Build => "compiled offline".to_owned(),
+            Gate::Mutation => format!("{} mutants, {asked} builds and runs", machine.mutants()),
+            _ => format!("{asked} runs"),
+        });
+        *asked = 0;
+        self.progress.begin(machine.gate().name());
+    }
+
+    fn close(&mut self, session: &mut dyn Session) -> Result<Closed, Ended> {
+        self.progress.begin("close");
+        let closed = session.close().map_err(at("close"))?;
+        if !closed.is_clean() {
+            let refused = flightproof_session::SessionCode::Leak.refuse(format_args!("{closed:?}"));
+            return Err(at("close")(refused));
+        }
+        self.progress
+            .done("no process, cgroup, mount or directory left");
+        Ok(closed)
+    }
+
+    fn prove(
+        &self,
+        captured: &Captured,
+        session: &dyn Session,
+        closed: Closed,
+        judgement: Judgement,
+        entropy: &[u8; 32],
+    ) -> Result<Proven, Ended> {
+        let attestation = session.attestation();
+        let evidence = Evidence {
+            admission: match &self.order.admit {
+                Some(branch) => Admission::Admitted {
+                    branch: branch.clone(),
+                },
+                None => Admission::Held {},
+            },
+            plan: self.order.plan.clone(),
+            policy: None,
+            attempt: 1,
+            gates: judgement.gates,
+            captured,
+            capture_limits: flightproof_importer::limits(),
+            attestation,
+            build_session: &attestation.session,
+            built: &judgement.built,
+            execution_session: &attestation.session,
+            runs_per_case: RUNS_PER_CASE,
+            observations: judgement.observations,
+            closed: &closed,
+            witness: judgement.witness,
+            mutation: judgement.mutation,
+        };
+        let statement = Statement::build(&evidence).map_err(at("certify"))?;
+        let payload = statement.payload().map_err(at("certify"))?;
+        Ok(Proven {
+            statement,
+            payload,
+            captured: captured.clone(),
+            closed,
+            salt: derived(entropy, "witness salt"),
+            observation_key: derived(entropy, "observations"),
+        })
+    }
+}
+
+/// What a recording does not answer must be asked of a host, and a replay has none.
+fn needed(host: Option<&Host>) -> Result<&Host, Refusal> {
+    host.ok_or_else(|| {
+        FlightsCode::TranscriptDiverged
+            .refuse("the replay reached for the host")
+            .into()
+    })
+}
+
+/// A rule that the commit breaks is found by the check; all else is the capture's.
+fn capture_stage(refusal: &Refusal) -> &'static str {
+    match refusal.explanation.fault {
+        flightproof_core::Fault::Input | flightproof_core::Fault::Policy => "check",
+        _ => "capture",
+    }
+}

@@ -1,0 +1,167 @@
+//! What is to be flown, with every file read.
+
+use crate::FlightsCode;
+use crate::plan::{Plan, PlanSource};
+use crate::source::{self, Laid};
+use flightproof_certifier::witness::Witness;
+use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::path::Path;
+
+/// Largest witness, driver or lock file in bytes.
+const MAX_FILE: u64 = 8 << 20;
+
+/// An order to fly.
+pub struct Order {
+    /// The operator's name for the repository.
+    pub label: String,
+    /// The plan's name, for a flight with a plan.
+    pub plan: Option<String>,
+    /// Revision of the baseline.
+    pub baseline: String,
+    /// Revision of the candidate.
+    pub candidate: String,
+    /// Granted paths.
+    pub grants: Option<Vec<RelPath>>,
+    /// `Name <mail>` of author and committer.
+    pub identity: Option<String>,
+    /// Lock file for a tree without one.
+    pub lock: Option<Vec<u8>>,
+    /// The branch to admit to.
+    pub admit: Option<String>,
+    /// The repository; absent when a recording is replayed.
+    pub source: Option<Laid>,
+    /// Where the witness lies inside the repository, if it does.
+    pub witness_place: Option<RelPath>,
+    witness: Vec<u8>,
+    driver: Option<Vec<u8>>,
+    /// Digest of the directories a plan flies, which a recording is bound to.
+    trees: Option<Digest>,
+}
+
+impl Order {
+    /// An order with its witness read. `folder` of the witness also holds its driver.
+    ///
+    /// # Errors
+    /// `WITNESS_UNREADABLE`, and the witness's own refusals.
+    pub fn new(
+        label: &str,
+        (baseline, candidate): (&str, &str),
+        witness: &Path,
+    ) -> Result<Self, Refusal> {
+        let bytes = read(witness, FlightsCode::WitnessUnreadable)?;
+        let driver = match Witness::parse(&bytes)?.driver_file() {
+            None => None,
+            Some(name) => {
+                let folder = witness.parent().unwrap_or(Path::new("."));
+                Some(read(
+                    &folder.join(name.as_str()),
+                    FlightsCode::WitnessUnreadable,
+                )?)
+            }
+        };
+        Ok(Self {
+            label: label.to_owned(),
+            plan: None,
+            baseline: baseline.to_owned(),
+            candidate: candidate.to_owned(),
+            grants: None,
+            identity: None,
+            lock: None,
+            admit: None,
+            source: None,
+            witness_place: None,
+            witness: bytes,
+            driver,
+            trees: None,
+        })
+    }
+
+    /// The order of a plan, paths relative to `root`.
+    ///
+    /// # Errors
+    /// As [`Order::new`], and `SOURCE_UNAVAILABLE` for directories that cannot be read.
+    pub fn from_plan(plan: &Plan, root: &Path) -> Result<Self, Refusal> {
+        let (label, baseline, candidate) = source::revisions(&plan.source, &plan.name);
+        let mut order = Self::new(
+            &label,
+            (&baseline, &candidate),
+            &root.join(&plan.witness.file),
+        )?;
+        order.plan = Some(plan.name.clone());
+        order.grants = plan.change.grants.clone();
+        order.identity = plan.change.identity.clone();
+        if let Some(lock) = &plan.change.lock {
+            order.set_lock(&root.join(lock))?;
+        }
+        match &plan.source {
+            PlanSource::Trees(trees) => order.trees = Some(source::digest(trees, root)?),
+            PlanSource::Git(_) => {
+                order.witness_place = RelPath::new(&plan.witness.file.to_string_lossy()).ok()
+            }
+            PlanSource::Crate(_) => {}
+        }
+        Ok(order)
+    }
+
+    /// Reads the lock file for a tree without one.
+    ///
+    /// # Errors
+    /// `FILE_UNREADABLE`.
+    pub fn set_lock(&mut self, path: &Path) -> Result<(), Refusal> {
+        self.lock = Some(read(path, FlightsCode::FileUnreadable)?);
+        Ok(())
+    }
+
+    /// The witness with its driver.
+    ///
+    /// # Errors
+    /// The witness's own refusals.
+    pub fn witness(&self) -> Result<Witness, Refusal> {
+        let witness = Witness::parse(&self.witness)?;
+        Ok(match &self.driver {
+            Some(driver) => witness.with_driver(driver)?,
+            None => witness,
+        })
+    }
+
+    /// What the capture is asked, as a recording keeps it.
+    pub fn capture_input(&self) -> Value {
+        json!({
+            "repository": self.label, "baseline": self.baseline, "candidate": self.candidate,
+            "grants": self.grants, "identity": self.identity,
+        })
+    }
+
+    /// What a recording is bound to: the plan and every file it names.
+    ///
+    /// # Errors
+    /// Never for a plan that was read; the signature is that of every canonical form.
+    pub fn digest(&self, plan: &Plan) -> Result<Digest, Refusal> {
+        let of = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
+        let document = json!({
+            "plan": plan, "witness": Digest::of(&self.witness), "driver": of(&self.driver),
+            "lock": of(&self.lock), "trees": self.trees,
+        });
+        canonical_json(&document)
+            .map(|bytes| Digest::of(&bytes))
+            .map_err(|e| FlightsCode::PlanInvalid.refuse(e).into())
+    }
+}
+
+fn read(path: &Path, code: FlightsCode) -> Result<Vec<u8>, Refusal> {
+    let failed = |e: std::io::Error| Refusal::from(code.refuse(format!("{}: {e}", path.display())));
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .map_err(failed)?
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(code
+            .refuse(format!("{}: more than {MAX_FILE} bytes", path.display()))
+            .into());
+    }
+    Ok(bytes)
+}

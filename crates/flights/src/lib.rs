@@ -1,0 +1,16 @@
+//! Plans, stages, transcripts, and the commands of the `flights` program. The only place where the
+//! stages of a flight are wired together.
+#![forbid(unsafe_code)]
+
+mod code;
+
+pub mod command;
+pub mod flight;
+pub mod plan;
+pub mod registry;
+pub mod show;
+pub mod source;
+pub mod state;
+pub mod transcript;
+
+pub use code::FlightsCode;

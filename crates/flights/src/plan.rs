@@ -1,0 +1,238 @@
+//! Plans: what a flight flies, and what must come of it. TOML, schema in `docs/formats.md`.
+
+use crate::FlightsCode;
+use flightproof_core::{Decision, Refused, RelPath};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The schema name of version 1.
+pub const PLAN_SCHEMA: &str = "flightproof/plan/1";
+
+/// Largest plan file in bytes. Plans name things; they hold nothing large.
+const MAX_PLAN_BYTES: u64 = 64 * 1024;
+
+/// One flight: source, change, witness, and the verdict it must end in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`PLAN_SCHEMA`].
+    pub schema: String,
+    /// Equal to the file's stem.
+    pub name: String,
+    /// One sentence: what this flight shows.
+    pub about: String,
+    /// Where baseline and candidate come from.
+    pub source: PlanSource,
+    /// What the change may be.
+    #[serde(default)]
+    pub change: PlanChange,
+    /// What judges it.
+    pub witness: PlanWitness,
+    /// What must come of it.
+    pub expect: Expectation,
+}
+
+/// Where baseline and candidate come from. Exactly one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PlanSource {
+    /// Two commits of a repository.
+    Git(GitSource),
+    /// Two releases of a published crate, from cargo's cache.
+    Crate(CrateSource),
+    /// Two directories.
+    Trees(TreesSource),
+}
+
+/// Two commits of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GitSource {
+    /// Directory of the repository, relative to the root of the plans' project.
+    pub repository: PathBuf,
+    /// Commit the change is based on.
+    pub baseline: String,
+    /// The candidate.
+    pub candidate: String,
+}
+
+/// Two releases of a published crate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrateSource {
+    /// Its name.
+    pub name: String,
+    /// The older version.
+    pub baseline: String,
+    /// The newer version.
+    pub candidate: String,
+    /// Paths whose change is left out: the candidate keeps the baseline's bytes there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revert: Vec<RelPath>,
+    /// If present, only these paths change; everything else stays as in the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Vec<RelPath>>,
+}
+
+/// Two directories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TreesSource {
+    /// The baseline tree.
+    pub baseline: PathBuf,
+    /// Files laid over the baseline.
+    pub candidate: PathBuf,
+}
+
+/// What the change may be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanChange {
+    /// Granted paths; absent: everything but the protected list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<Vec<RelPath>>,
+    /// Author and committer the candidate must have, `Name <mail>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// A lock file for a tree without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<PathBuf>,
+}
+
+/// What judges the candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanWitness {
+    /// The witness file.
+    pub file: PathBuf,
+}
+
+/// What must come of the flight.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expectation {
+    /// `held` or `refused`.
+    pub verdict: Decision,
+    /// The stage of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// The code of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// A file of this name in the temporary folder would prove that the candidate ran on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<String>,
+}
+
+impl Plan {
+    /// Reads a plan file.
+    ///
+    /// # Errors
+    /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema.
+    pub fn read(path: &Path) -> Result<Self, Refused<FlightsCode>> {
+        let shown = path.display();
+        let unreadable = |e| FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}"));
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
+        if size > MAX_PLAN_BYTES {
+            return Err(FlightsCode::PlanInvalid.refuse(format!(
+                "{shown}: {size} bytes, at most {MAX_PLAN_BYTES} allowed"
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let plan: Self = toml::from_str(&text)
+            .map_err(|e| FlightsCode::PlanInvalid.refuse(format!("{shown}: {}", e.message())))?;
+        plan.check(path)?;
+        Ok(plan)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Refused<FlightsCode>> {
+        let invalid = |what: String| {
+            Err(FlightsCode::PlanInvalid.refuse(format!("{}: {what}", path.display())))
+        };
+        if self.schema != PLAN_SCHEMA {
+            return invalid(format!(
+                "schema is {:?}, expected {PLAN_SCHEMA:?}",
+                self.schema
+            ));
+        }
+        if path.file_stem().and_then(|s| s.to_str()) != Some(&self.name)
+            || !is_plain_name(&self.name)
+        {
+            return invalid(format!(
+                "name {:?} is not the file's stem in plain characters",
+                self.name
+            ));
+        }
+        let expect = &self.expect;
+        match expect.verdict {
+            Decision::Held if expect.code.is_none() && expect.stage.is_none() => Ok(()),
+            Decision::Refused if expect.code.is_some() && expect.stage.is_some() => Ok(()),
+            _ => invalid("expect is either held, or refused with stage and code".into()),
+        }
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+schema = "flightproof/plan/1"
+name = "a-plan"
+about = "It shows a plan."
+[source]
+trees = { baseline = "b", candidate = "c" }
+[witness]
+file = "w.json"
+[expect]
+verdict = "held"
+"#;
+
+    fn read(text: &str) -> Result<Plan, Refused<FlightsCode>> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a-plan.toml");
+        std::fs::write(&path, text).unwrap();
+        Plan::read(&path)
+    }
+
+    #[test]
+    fn a_plan_says_where_from_by_whom_judged_and_what_must_come_of_it() {
+        assert_eq!(read(GOOD).unwrap().name, "a-plan");
+    }
+
+    #[test]
+    fn what_a_plan_does_not_know_is_refused() {
+        for (from, to) in [
+            ("plan/1", "plan/2"),
+            ("name = \"a-plan\"", "name = \"b-plan\""),
+            ("about", "abuot"),
+            ("verdict = \"held\"", "verdict = \"refused\""),
+            (
+                "verdict = \"held\"",
+                "verdict = \"held\"\ncode = \"a/B\"\nstage = \"check\"",
+            ),
+            ("verdict = \"held\"", "verdict = \"admitted\""),
+            (
+                "trees = {",
+                "git = { repository = \".\", baseline = \"a\", candidate = \"b\" }\ntrees = {",
+            ),
+        ] {
+            let code = read(&GOOD.replace(from, to)).unwrap_err().code;
+            assert_eq!(code, FlightsCode::PlanInvalid, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_not_there_is_named() {
+        let error = Plan::read(Path::new("/nonexistent/x.toml")).unwrap_err();
+        assert_eq!(error.code, FlightsCode::PlanUnreadable);
+        assert!(error.detail.contains("x.toml"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Every refusal code of the program, in one list.
+
+use crate::FlightsCode;
+use flightproof_archive::ArchiveCode;
+use flightproof_certifier::CertifierCode;
+use flightproof_core::{Code, Explanation};
+use flightproof_frame::FrameCode;
+use flightproof_importer::ImporterCode;
+use flightproof_ledger::LedgerCode;
+use flightproof_runner::RunnerCode;
+use flightproof_session::SessionCode;
+
+/// All explanations, ordered by code.
+pub fn all() -> Vec<&'static Explanation> {
+    fn family<C: Code>() -> impl Iterator<Item = &'static Explanation> {
+        C::ALL.iter().map(|code| code.explanation())
+    }
+    let mut all: Vec<_> = family::<ArchiveCode>()
+        .chain(family::<CertifierCode>())
+        .chain(family::<FlightsCode>())
+        .chain(family::<FrameCode>())
+        .chain(family::<ImporterCode>())
+        .chain(family::<LedgerCode>())
+        .chain(family::<RunnerCode>())
+        .chain(family::<SessionCode>())
+        .collect();
+    all.sort_by_key(|e| e.code);
+    all
+}
+
+/// The explanation of a code: `archive/PREFIX_CONFLICT`, or its last part if only one crate has it.
+pub fn find(code: &str) -> Option<&'static Explanation> {
+    let all = all();
+    if let Some(exact) = all.iter().find(|e| e.code == code) {
+        return Some(exact);
+    }
+    let mut short = all
+        .iter()
+        .filter(|e| e.code.rsplit('/').next() == Some(code));
+    match (short.next(), short.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_fully_explained() {
+        let all = all();
+        for pair in all.windows(2) {
+            assert!(pair[0].code < pair[1].code, "{} stands twice", pair[0].code);
+        }
+        for e in all {
+            let name = e.code.split_once('/').map(|(_, name)| name).unwrap();
+            assert!(
+                name.bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'),
+                "{}",
+                e.code
+            );
+            for text in [e.happened, e.why, e.todo] {
+                assert!(text.len() >= 8, "{}: {text:?}", e.code);
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_found_by_its_full_and_its_short_name() {
+        assert_eq!(
+            find("flights/KEY_MISSING").unwrap().code,
+            "flights/KEY_MISSING"
+        );
+        assert_eq!(find("KEY_MISSING").unwrap().code, "flights/KEY_MISSING");
+        assert!(find("flights/NO_SUCH").is_none());
+    }
+}

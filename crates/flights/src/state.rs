@@ -1,0 +1,179 @@
+//! Where things are kept on the host: state, keys, toolchain, temporary folder.
+
+use crate::FlightsCode;
+use flightproof_core::Refusal;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The state directory: `FLIGHTPROOF_STATE`, else `$XDG_STATE_HOME/flightproof`, else
+/// `$HOME/.local/state/flightproof`. Created with mode 0700.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE` if none of them can be used.
+pub fn directory() -> Result<PathBuf, Refusal> {
+    let from = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let path = from("FLIGHTPROOF_STATE")
+        .or_else(|| from("XDG_STATE_HOME").map(|p| p.join("flightproof")))
+        .or_else(|| from("HOME").map(|p| p.join(".local/state/flightproof")))
+        .ok_or_else(|| unavailable(Path::new("?"), "neither FLIGHTPROOF_STATE nor HOME is set"))?;
+    private_directory(&path)?;
+    path.canonicalize().map_err(|e| unavailable(&path, e))
+}
+
+/// Creates a directory that only its owner can enter. An existing one must be such a directory.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn private_directory(path: &Path) -> Result<(), Refusal> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|e| unavailable(path, e))?;
+    let mode = fs::metadata(path)
+        .map_err(|e| unavailable(path, e))?
+        .permissions()
+        .mode();
+    if mode & 0o022 != 0 {
+        return Err(unavailable(
+            path,
+            format!("mode {:o} lets others write", mode & 0o777),
+        ));
+    }
+    Ok(())
+}
+
+/// The output directory of a command, created if need be.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn output_directory(path: &Path) -> Result<(), Refusal> {
+    fs::create_dir_all(path).map_err(|e| unavailable(path, e))
+}
+
+/// Writes a whole file: temporary name, flush to disk, rename.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|e| {
+        let _ = fs::remove_file(&temporary);
+        unavailable(path, e)
+    })
+}
+
+fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {
+    FlightsCode::StateUnavailable
+        .refuse(format!("{}: {reason}", path.display()))
+        .into()
+}
+
+/// The directory of the toolchain to bind into sessions: the one named, else the default
+/// toolchain's (`rustc --print sysroot`, asked from `/`, so that no project's file is obeyed).
+///
+/// # Errors
+/// `TOOLCHAIN_MISSING`.
+pub fn toolchain(named: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let missing = |what: String| Refusal::from(FlightsCode::ToolchainMissing.refuse(what));
+    let sysroot = match named {
+        Some(path) => path.to_owned(),
+        None => default_sysroot().map_err(missing)?,
+    };
+    let sysroot = sysroot
+        .canonicalize()
+        .map_err(|e| missing(format!("{}: {e}", sysroot.display())))?;
+    for program in ["bin/rustc", "bin/cargo"] {
+        if !sysroot.join(program).is_file() {
+            return Err(missing(format!("{} has no {program}", sysroot.display())));
+        }
+    }
+    Ok(sysroot)
+}
+
+fn default_sysroot() -> Result<PathBuf, String> {
+    let output = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .current_dir("/")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("rustc: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.trim() {
+        path if output.status.success() && path.starts_with('/') => Ok(PathBuf::from(path)),
+        _ => Err(format!(
+            "rustc --print sysroot ended with {}",
+            output.status
+        )),
+    }
+}
+
+/// Directories of cargo's cache that hold `.crate` files.
+pub fn crate_caches() -> Vec<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cargo")));
+    let Some(cache) = home.map(|h| h.join("registry/cache")) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = fs::read_dir(cache)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// A program of the host by absolute path, found in `PATH`.
+///
+/// # Errors
+/// `PROGRAM_MISSING` naming the Debian package.
+pub fn program(name: &str, package: &str) -> Result<PathBuf, Refusal> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|candidate| candidate.is_absolute() && candidate.is_file())
+        .ok_or_else(|| {
+            FlightsCode::ProgramMissing
+                .refuse(format!("{name} (apt-get install {package})"))
+                .into()
+        })
+}
+
+/// Seconds since 1970, as the host's clock says.
+pub fn unix_seconds() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// 32 bytes from the operating system.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE` if it has none to give.
+pub fn entropy() -> Result<[u8; 32], Refusal> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|e| unavailable(Path::new("getrandom"), e))?;
+    Ok(bytes)
+}

@@ -1,0 +1,444 @@
+//! Reading a recording, and answering from it.
+
+use super::line::{Content, End, Header, Line, MAX_LINE, MAX_LINES, chain, root_statement};
+use super::{KeptRefusal, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, blobs, to_value};
+use crate::FlightsCode;
+use flightproof_certifier::dsse;
+use flightproof_certifier::key::PublicKey;
+use flightproof_core::{Digest, Refusal, canonical_json, escape, parse_strict};
+use flightproof_evidence::Attestation;
+use flightproof_session::fake::{Recording, Step};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// A verified recording that answers in order. What it is asked must be what was asked then.
+#[derive(Debug)]
+pub struct Player {
+    header: Header,
+    end: End,
+    exchanges: VecDeque<Exchange>,
+    directory: PathBuf,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    line: u64,
+    op: String,
+    input: Value,
+    answer: Answer,
+}
+
+#[derive(Debug)]
+enum Answer {
+    Ok(Value),
+    Fail(Value),
+}
+
+impl Player {
+    /// Reads and verifies a recording: canonical lines, whole chain, every invoke answered once,
+    /// and a root signed by `recorder`.
+    ///
+    /// # Errors
+    /// `TRANSCRIPT_MISSING`, `TRANSCRIPT_TOO_NEW`, `TRANSCRIPT_BROKEN` with the line.
+    pub fn open(directory: &Path, recorder: &PublicKey) -> Result<Self, Refusal> {
+        let bytes = read_lines(directory)?;
+        let broken = |line: usize, what: String| {
+            Refusal::from(FlightsCode::TranscriptBroken.refuse(format!(
+                "{} line {}: {what}",
+                directory.display(),
+                line + 1
+            )))
+        };
+        let mut reader = Reader::default();
+        for (number, line) in split_lines(&bytes).enumerate() {
+            reader.take(number, line).map_err(|fault| match fault {
+                LineFault::TooNew(version) => FlightsCode::TranscriptTooNew
+                    .refuse(format!("{}: version {version}", directory.display()))
+                    .into(),
+                LineFault::Broken(what) => broken(number, what),
+            })?;
+        }
+        let lines = reader.lines;
+        let (header, end, exchanges) = reader
+            .finish(recorder)
+            .map_err(|what| broken(lines, what))?;
+        Ok(Self {
+            header,
+            end,
+            exchanges,
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// The plan digest the recording was made with.
+    pub fn plan(&self) -> Digest {
+        self.header.plan
+    }
+
+    /// Name of the recorded flight.
+    pub fn flight(&self) -> &str {
+        &self.header.flight
+    }
+
+    /// Digest of the predicate the recorded flight reached, if it came that far.
+    pub fn predicate(&self) -> Option<Digest> {
+        self.end.predicate
+    }
+
+    /// The verdict the recorded flight reached.
+    pub fn verdict(&self) -> &str {
+        &self.end.verdict
+    }
+
+    /// Answers the next exchange.
+    ///
+    /// # Errors
+    /// The recorded refusal; `TRANSCRIPT_DIVERGED` if something else was asked then.
+    pub fn exchange<I: Serialize, O: DeserializeOwned>(
+        &mut self,
+        op: &str,
+        input: &I,
+    ) -> Result<O, Refusal> {
+        let asked = to_value(input)?;
+        let exchange = self.next(op, asked)?;
+        let line = exchange.line;
+        match exchange.answer {
+            Answer::Ok(value) => {
+                let value = self.attach(line, value)?;
+                serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))
+            }
+            Answer::Fail(value) => {
+                let kept: KeptRefusal =
+                    serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))?;
+                Err(kept.restore().unwrap_or_else(|code| {
+                    self.broken(line, &format!("unknown refusal code {}", escape(code, 80)))
+                }))
+            }
+        }
+    }
+
+    /// Takes out everything that was asked of the session, for a fake one to answer.
+    ///
+    /// # Errors
+    /// `TRANSCRIPT_BROKEN` if the session was not closed or its exchanges make no sense.
+    pub fn session(&mut self, attestation: Attestation) -> Result<Recording, Refusal> {
+        let mut steps = VecDeque::new();
+        while let Some(exchange) = self.exchanges.pop_front() {
+            let line = exchange.line;
+            let input = self.attach(line, exchange.input)?;
+            let Answer::Ok(answer) = exchange.answer else {
+                return Err(self.broken(line, "a session that failed cannot be replayed"));
+            };
+            let answer = self.attach(line, answer)?;
+            match exchange.op.as_str() {
+                "call" => steps.push_back(Step::Call {
+                    request: self.typed(line, input)?,
+                    reply: self.typed(line, answer)?,
+                }),
+                "events" => steps.push_back(Step::Events {
+                    events: self.typed(line, answer)?,
+                }),
+                "close" => {
+                    return Ok(Recording {
+                        attestation,
+                        steps,
+                        closed: self.typed(line, answer)?,
+                    });
+                }
+                other => {
+                    return Err(
+                        self.broken(line, &format!("{} inside a session", escape(other, 40)))
+                    );
+                }
+            }
+        }
+        Err(self.broken(0, "the session was never closed"))
+    }
+
+    fn typed<T: DeserializeOwned>(&self, line: u64, value: Value) -> Result<T, Refusal> {
+        serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))
+    }
+
+    /// Nothing recorded is left.
+    ///
+    /// # Errors
+    /// `TRANSCRIPT_DIVERGED` naming the first exchange that nobody asked for.
+    pub fn finish(&self) -> Result<(), Refusal> {
+        match self.exchanges.front() {
+            None => Ok(()),
+            Some(exchange) => Err(FlightsCode::TranscriptDiverged
+                .refuse(format!(
+                    "{}: the recording goes on with {} at line {}, the flight does not",
+                    self.header.flight,
+                    escape(&exchange.op, 40),
+                    exchange.line + 1
+                ))
+                .into()),
+        }
+    }
+
+    fn next(&mut self, op: &str, asked: Value) -> Result<Exchange, Refusal> {
+        let flight = self.header.flight.clone();
+        let diverged = |what: String| {
+            Refusal::from(FlightsCode::TranscriptDiverged.refuse(format!("{flight}: {what}")))
+        };
+        let Some(exchange) = self.exchanges.pop_front() else {
+            return Err(diverged(format!(
+                "the recording has ended, the flight asks {op}"
+            )));
+        };
+        if exchange.op != op {
+            return Err(diverged(format!(
+                "line {}: recorded {}, asked {op}",
+                exchange.line + 1,
+                escape(&exchange.op, 40)
+            )));
+        }
+        let mut seen = BTreeMap::new();
+        let lean = blobs::detach(asked, &mut seen).map_err(&diverged)?;
+        if lean != exchange.input {
+            let (place, recorded, now) = first_difference("", &exchange.input, &lean);
+            return Err(diverged(format!(
+                "line {}: {op} at {place}: recorded {}, asked {}",
+                exchange.line + 1,
+                escape(recorded, 120),
+                escape(now, 120)
+            )));
+        }
+        Ok(exchange)
+    }
+
+    fn attach(&self, line: u64, value: Value) -> Result<Value, Refusal> {
+        let directory = self.directory.join("blobs");
+        blobs::attach(value, 0, &mut |digest, len| {
+            read_blob(&directory, digest, len)
+        })
+        .map_err(|what| self.broken(line, &what))
+    }
+
+    fn broken(&self, line: u64, what: &str) -> Refusal {
+        FlightsCode::TranscriptBroken
+            .refuse(format!("{} line {}: {what}", self.header.flight, line + 1))
+            .into()
+    }
+}
+
+enum LineFault {
+    TooNew(String),
+    Broken(String),
+}
+
+#[derive(Default)]
+struct Reader {
+    lines: usize,
+    hash: Option<Digest>,
+    header: Option<Header>,
+    pending: Option<(u64, String, Value)>,
+    exchanges: VecDeque<Exchange>,
+    end: Option<(End, Digest)>,
+}
+
+impl Reader {
+    fn take(&mut self, number: usize, bytes: &[u8]) -> Result<(), LineFault> {
+        if number == 0 {
+            check_version(bytes)?;
+        }
+        let line: Line =
+            parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
+        self.link(number, bytes, &line).map_err(LineFault::Broken)?;
+        self.place(line).map_err(LineFault::Broken)
+    }
+
+    fn link(&mut self, number: usize, bytes: &[u8], line: &Line) -> Result<(), String> {
+        if number >= MAX_LINES {
+            return Err(format!("more than {MAX_LINES} lines"));
+        }
+        if canonical_json(line).map_err(|e| e.to_string())? != bytes {
+            return Err("not in canonical form".to_owned());
+        }
+        if usize::try_from(line.i) != Ok(number) {
+            return Err(format!("numbered {}", line.i));
+        }
+        let before = self.hash.unwrap_or_else(|| Digest::from_bytes([0; 32]));
+        if chain(&before, line.i, &line.content)? != line.h {
+            return Err("its hash does not follow from the line before".to_owned());
+        }
+        if let Content::End(end) = &line.content {
+            self.end = Some((end.clone(), before));
+        } else if self.end.is_some() {
+            return Err("a line after the end".to_owned());
+        }
+        self.hash = Some(line.h);
+        self.lines = number + 1;
+        Ok(())
+    }
+
+    fn place(&mut self, line: Line) -> Result<(), String> {
+        let i = line.i;
+        match (line.content, self.pending.take()) {
+            (Content::Header(header), None) if i == 0 => self.header = Some(header),
+            (Content::Invoke(event), None) if i > 0 => {
+                let op = event.op.ok_or("an invoke without an operation")?;
+                self.pending = Some((i, op, event.v));
+            }
+            (Content::Ok(event), Some(asked)) => {
+                self.answer(asked, event.of, Answer::Ok(event.v))?
+            }
+            (Content::Fail(event), Some(asked)) => {
+                self.answer(asked, event.of, Answer::Fail(event.v))?
+            }
+            (Content::End(_), None) if i > 0 => {}
+            _ => return Err("out of place".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        asked: (u64, String, Value),
+        of: Option<u64>,
+        answer: Answer,
+    ) -> Result<(), String> {
+        let (line, op, input) = asked;
+        if of != Some(line) {
+            return Err(format!("answers line {of:?}, expected {line}"));
+        }
+        self.exchanges.push_back(Exchange {
+            line,
+            op,
+            input,
+            answer,
+        });
+        Ok(())
+    }
+
+    fn finish(self, recorder: &PublicKey) -> Result<(Header, End, VecDeque<Exchange>), String> {
+        let header = self.header.ok_or("no first line")?;
+        let (end, before) = self
+            .end
+            .ok_or("no last line: the recording is incomplete")?;
+        if usize::try_from(end.exchanges) != Ok(self.exchanges.len()) {
+            return Err(format!(
+                "claims {} exchanges, has {}",
+                end.exchanges,
+                self.exchanges.len()
+            ));
+        }
+        let statement = root_statement(
+            &before,
+            &header.flight,
+            end.exchanges,
+            &end.verdict,
+            end.predicate.as_ref(),
+        )?;
+        let signed = dsse::open(end.root.as_bytes(), std::slice::from_ref(recorder), 1)
+            .map_err(|e| e.to_string())?;
+        if signed.bytes() != statement {
+            return Err("its root is signed for another recording".to_owned());
+        }
+        Ok((header, end, self.exchanges))
+    }
+}
+
+/// The version is looked at before anything else, since a newer format may have other fields.
+fn check_version(bytes: &[u8]) -> Result<(), LineFault> {
+    let broken = |what: &str| LineFault::Broken(what.to_owned());
+    let first: Value =
+        parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
+    if first.get("format").and_then(Value::as_str) != Some(TRANSCRIPT_FORMAT) {
+        return Err(broken("not a flight transcript"));
+    }
+    let version = first
+        .get("version")
+        .and_then(Value::as_str)
+        .ok_or_else(|| broken("no version"))?;
+    let parsed = version
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)))
+        .ok_or_else(|| broken("a version that is none"))?;
+    if parsed.0 == TRANSCRIPT_VERSION.0 {
+        Ok(())
+    } else {
+        Err(LineFault::TooNew(escape(version, 20)))
+    }
+}
+
+fn split_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .strip_suffix(b"\n")
+        .unwrap_or(bytes)
+        .split(|b| *b == b'\n')
+}
+
+/// Largest transcript file in bytes.
+const MAX_TRANSCRIPT: u64 = 256 << 20;
+
+fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
+    let path = directory.join("transcript.jsonl");
+    let missing = |e: std::io::Error| {
+        Refusal::from(FlightsCode::TranscriptMissing.refuse(format!("{}: {e}", path.display())))
+    };
+    let file = std::fs::File::open(&path).map_err(missing)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_TRANSCRIPT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(missing)?;
+    if bytes.len() as u64 > MAX_TRANSCRIPT {
+        return Err(FlightsCode::TranscriptBroken
+            .refuse(format!(
+                "{}: more than {MAX_TRANSCRIPT} bytes",
+                path.display()
+            ))
+            .into());
+    }
+    Ok(bytes)
+}
+
+fn read_blob(directory: &Path, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
+    let file = std::fs::File::open(directory.join(digest.to_string()))
+        .map_err(|e| format!("blob {digest}: {e}"))?;
+    let mut bytes = Vec::new();
+    file.take(len + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| format!("blob {digest}: {e}"))?;
+    if bytes.len() as u64 != len || Digest::of(&bytes) != *digest {
+        return Err(format!("blob {digest} has other bytes"));
+    }
+    Ok(bytes)
+}
+
+/// The first place where two documents differ, as a JSON pointer, with both texts.
+fn first_difference(place: &str, a: &Value, b: &Value) -> (String, String, String) {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            for key in x.keys().chain(y.keys()) {
+                let (left, right) = (
+                    x.get(key).unwrap_or(&Value::Null),
+                    y.get(key).unwrap_or(&Value::Null),
+                );
+                if left != right {
+                    return first_difference(&format!("{place}/{key}"), left, right);
+                }
+            }
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            if let Some(i) = x.iter().zip(y).position(|(l, r)| l != r) {
+                return first_difference(&format!("{place}/{i}"), &x[i], &y[i]);
+            }
+        }
+        _ => {}
+    }
+    (
+        if place.is_empty() {
+            "/".to_owned()
+        } else {
+            place.to_owned()
+        },
+        a.to_string(),
+        b.to_string(),
+    )
+}
