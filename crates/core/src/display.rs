@@ -5,17 +5,30 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub struct Escaped<'a>(pub &'a [u8]);
 
-/// [`Escaped`] as a string, cut to `most` bytes of input with the number of bytes left out.
+/// [`Escaped`] as a string, cut to at most `most` bytes of input with the number of bytes left out.
+/// A character is never cut in two: half of one would be shown as bytes it does not have.
 pub fn escape(text: impl AsRef<[u8]>, most: usize) -> String {
     let bytes = text.as_ref();
     if bytes.len() <= most {
         return Escaped(bytes).to_string();
     }
-    format!(
-        "{}… ({} bytes more)",
-        Escaped(&bytes[..most]),
-        bytes.len() - most
-    )
+    let shown = whole_characters(&bytes[..most]);
+    let left_out = bytes.len() - shown.len();
+    format!("{}… ({} bytes more)", Escaped(shown), left_out)
+}
+
+/// The bytes without an unfinished character at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let tail = bytes
+        .utf8_chunks()
+        .last()
+        .map_or(&[][..], |chunk| chunk.invalid());
+    let unfinished = std::str::from_utf8(tail).is_err_and(|e| e.error_len().is_none());
+    if unfinished {
+        &bytes[..bytes.len() - tail.len()]
+    } else {
+        bytes
+    }
 }
 
 impl fmt::Display for Escaped<'_> {
@@ -86,5 +99,12 @@ mod tests {
     fn invalid_utf8_and_length_are_shown_not_hidden() {
         assert_eq!(escape(b"a\xff\\", 10), "a\\xff\\\\");
         assert_eq!(escape("abcdef", 3), "abc… (3 bytes more)");
+    }
+
+    #[test]
+    fn a_character_is_never_cut_in_two() {
+        assert_eq!(escape("aéb", 2), "a… (3 bytes more)");
+        assert_eq!(escape("a\u{10400}b", 4), "a… (5 bytes more)");
+        assert_eq!(escape(b"a\xffbc", 2), "a\\xff… (2 bytes more)");
     }
 }
