@@ -210,8 +210,8 @@ mod tests {
         #[test]
         fn what_is_accepted_never_leaves_the_tree(text in "\\PC{0,40}|[./a\\\\]{0,12}") {
             if let Ok(path) = RelPath::new(&text) {
-                let joined = std::path::Path::new("/root").join(path.as_str());
-                prop_assert!(joined.starts_with("/root"));
+                let joined = std::path::Path::new("/tree").join(path.as_str());
+                prop_assert!(joined.starts_with("/tree"));
                 prop_assert!(joined.components().all(|c| c != std::path::Component::ParentDir));
             }
         }

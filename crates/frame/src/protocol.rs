@@ -18,19 +18,19 @@ pub mod layout {
     /// The toolchain, read-only.
     pub const TOOLCHAIN: &str = "/toolchain";
     /// The captured tree: owned by the runner, not writable by a build or a case.
-    pub const SOURCE: &str = "/work/src";
+    pub const SOURCE: &str = "/flight/src";
     /// The `.crate` files as they were uploaded.
-    pub const CRATES: &str = "/work/crates";
+    pub const CRATES: &str = "/flight/crates";
     /// The unpacked dependencies, a cargo directory source.
-    pub const VENDOR: &str = "/work/vendor";
+    pub const VENDOR: &str = "/flight/vendor";
     /// The witness's driver and the mutation guard.
-    pub const EXTRA: &str = "/work/extra";
+    pub const EXTRA: &str = "/flight/extra";
     /// Build output; the build's uid writes here.
-    pub const TARGET: &str = "/work/target";
+    pub const TARGET: &str = "/flight/target";
     /// `CARGO_HOME` of a build.
-    pub const CARGO_HOME: &str = "/work/home";
+    pub const CARGO_HOME: &str = "/flight/home";
     /// `TMPDIR` of a build.
-    pub const TMP: &str = "/work/tmp";
+    pub const TMP: &str = "/flight/tmp";
     /// Promoted programs: owned by the runner, executable by a case.
     pub const EXE: &str = "/exe";
     /// Scratch and working directory of a case; emptied after each.

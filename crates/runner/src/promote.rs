@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_program_has_a_plain_name() {
         assert_eq!(
-            promote("/work/target/a", "../a").unwrap_err().code,
+            promote("/flight/target/a", "../a").unwrap_err().code,
             RunnerCode::BadExec
         );
     }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Where all places of uploads lie.
-const WORK: &str = "/work";
+const WORK: &str = "/flight";
 
 /// Extracts a snapshot of `bytes` bytes to its place. Owned by the runner: nobody else may write it.
 pub(crate) fn put(

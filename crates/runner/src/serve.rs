@@ -131,7 +131,7 @@ fn take_channel() -> Result<Channel, RunnerError> {
 /// Landlock does not hide what `stat` says.
 fn close_work() -> Result<(), RunnerError> {
     let group = Gid::from_raw(crate::walls::BUILD).as_raw();
-    chown("/work", Some(0), Some(group)).map_err(inside("/work"))?;
-    std::fs::set_permissions("/work", std::fs::Permissions::from_mode(0o710))
-        .map_err(inside("/work"))
+    chown("/flight", Some(0), Some(group)).map_err(inside("/flight"))?;
+    std::fs::set_permissions("/flight", std::fs::Permissions::from_mode(0o710))
+        .map_err(inside("/flight"))
 }

@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(reach_of(&walls, "/usr/lib/libc.so.6"), Some(Reach::Read));
         for path in [
             "/exe/other",
-            "/work/src/a",
-            "/work/target/a",
+            "/flight/src/a",
+            "/flight/target/a",
             "/runner/flights",
             "/toolchain/bin/cargo",
             "/usr/bin/env",
@@ -226,14 +226,14 @@ mod tests {
     #[test]
     fn a_build_writes_output_only_and_sees_no_promoted_program() {
         let walls = Walls::build().unwrap();
-        assert_eq!(reach_of(&walls, "/work/src/a"), Some(Reach::Read));
-        assert_eq!(reach_of(&walls, "/work/vendor/a"), Some(Reach::Read));
-        assert_eq!(reach_of(&walls, "/work/target/a"), Some(Reach::Output));
-        assert_eq!(reach_of(&walls, "/work/home/a"), Some(Reach::Scratch));
+        assert_eq!(reach_of(&walls, "/flight/src/a"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/flight/vendor/a"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/flight/target/a"), Some(Reach::Output));
+        assert_eq!(reach_of(&walls, "/flight/home/a"), Some(Reach::Scratch));
         for path in [
             "/exe/prog",
             "/case/x",
-            "/work/crates/a",
+            "/flight/crates/a",
             "/runner/flights",
             "/etc/passwd",
         ] {

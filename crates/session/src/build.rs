@@ -363,19 +363,19 @@ mod tests {
     fn a_product_of_another_name_or_from_outside_of_the_tree_is_none() {
         let artifact = |name: &str, manifest: &str| {
             serde_json::json!({"reason": "compiler-artifact", "manifest_path": manifest,
-                "target": {"name": name, "kind": ["bin"]}, "filenames": [], "executable": "/work/target/debug/x"})
+                "target": {"name": name, "kind": ["bin"]}, "filenames": [], "executable": "/flight/target/debug/x"})
             .to_string()
         };
         for stdout in [
             String::new(),
-            artifact("other", "/work/src/Cargo.toml"),
-            artifact("demo", "/work/vendor/demo/Cargo.toml"),
+            artifact("other", "/flight/src/Cargo.toml"),
+            artifact("demo", "/flight/vendor/demo/Cargo.toml"),
         ] {
             let refused = build(Status::Exited { code: 0 }, &stdout, QUIET).unwrap_err();
             assert_eq!(refused.code, SessionCode::BuildProduct, "{stdout}");
         }
         // The twin is found, and promoting it is the next thing asked of the session.
-        let good = artifact("demo", "/work/src/Cargo.toml");
+        let good = artifact("demo", "/flight/src/Cargo.toml");
         let refused = build(Status::Exited { code: 0 }, &good, QUIET).unwrap_err();
         assert_eq!(refused.code, SessionCode::FakeMismatch);
     }
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn cargo_is_offline_locked_and_has_only_our_environment() {
         let exec = command::cargo(&order(), 1000);
-        for word in ["--offline", "--locked", "/work/src/Cargo.toml"] {
+        for word in ["--offline", "--locked", "/flight/src/Cargo.toml"] {
             assert!(exec.args.iter().any(|a| a == word), "{word}");
         }
         assert_eq!(exec.program, "/toolchain/bin/cargo");
@@ -402,7 +402,7 @@ mod tests {
         assert!(!exec.env.keys().any(|k| k.contains("WRAPPER")));
         assert_eq!(
             exec.env["CARGO_ENCODED_RUSTFLAGS"],
-            "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/work/target/guard/libguard_0.rlib"
+            "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/flight/target/guard/libguard_0.rlib"
         );
     }
 }

@@ -231,7 +231,7 @@ mod tests {
     fn a_diagnostic_names_its_place_in_the_tree() {
         let spans = json!([
             span("src/lib.rs", Value::Null),
-            span("/work/src/src/lib.rs", Value::Null)
+            span("/flight/src/src/lib.rs", Value::Null)
         ]);
         let found = &parse(&[error("mismatched types\nmore", spans)]).diagnostics[0];
         assert_eq!(found.message, "mismatched types");
@@ -245,7 +245,7 @@ mod tests {
         let outer = json!({"span": span("src/a.rs", Value::Null), "macro_decl_name": "m!"});
         let spans = json!([span("/rustc/abc/library/core/src/macros.rs", outer)]);
         assert_eq!(parse(&[error("x", spans)]).diagnostics[0].file, "src/a.rs");
-        for elsewhere in ["/work/vendor/a/src/lib.rs", "../x.rs", "<anon>"] {
+        for elsewhere in ["/flight/vendor/a/src/lib.rs", "../x.rs", "<anon>"] {
             let found = parse(&[error("x", json!([span(elsewhere, Value::Null)]))]);
             assert_eq!(found.diagnostics[0].file, "", "{elsewhere}");
         }
@@ -283,18 +283,18 @@ mod tests {
     #[test]
     fn artifacts_scripts_and_macros_are_seen() {
         let artifact = |kind: &str, executable: Value| {
-            json!({"reason": "compiler-artifact", "package_id": "p", "manifest_path": "/work/src/Cargo.toml",
+            json!({"reason": "compiler-artifact", "package_id": "p", "manifest_path": "/flight/src/Cargo.toml",
                    "target": {"name": "demo", "kind": [kind], "crate_types": [kind], "src_path": "/x"},
-                   "filenames": ["/work/target/debug/libdemo.rlib"], "executable": executable, "fresh": true})
+                   "filenames": ["/flight/target/debug/libdemo.rlib"], "executable": executable, "fresh": true})
         };
         let found = parse(&[
-            artifact("bin", json!("/work/target/debug/demo")),
+            artifact("bin", json!("/flight/target/debug/demo")),
             json!({"reason": "build-script-executed", "package_id": "p", "out_dir": "/o"}),
         ]);
         assert!(found.build_scripts && !found.proc_macros());
         assert_eq!(
             found.artifacts[0].executable.as_deref(),
-            Some("/work/target/debug/demo")
+            Some("/flight/target/debug/demo")
         );
         assert!(parse(&[artifact("proc-macro", Value::Null)]).proc_macros());
     }

@@ -173,7 +173,7 @@ pub(crate) mod tests {
 
     fn promote(name: &str) -> Request {
         Request::Promote {
-            from: "/work/target/debug/x".to_owned(),
+            from: "/flight/target/debug/x".to_owned(),
             name: name.to_owned(),
         }
     }

@@ -128,7 +128,7 @@ fn main() {
         }
         "network" => { let _ = std::net::TcpStream::connect("127.0.0.1:80"); }
         "host" => {
-            for path in ["/etc/passwd", "/root", "/proc/1/environ", "/work/src/Cargo.toml", "/runner/flights"] {
+            for path in ["/etc/passwd", "/root", "/proc/1/environ", "/flight/src/Cargo.toml", "/runner/flights"] {
                 if std::fs::read(path).is_ok() || std::fs::read_dir(path).is_ok() { println!("{path}"); }
             }
             for (name, value) in std::env::vars() { print!("{name}={value} "); }
@@ -295,7 +295,7 @@ fn a_build_that_fails_names_its_lines_and_a_missing_product_is_refused() {
     let site = Site::new();
     let mut session = site.open();
     let broken = "fn main() {\n    let x: u32 = \"text\";\n}\n";
-    let config = "[build]\nrustc-wrapper = \"/work/src/evil\"\n";
+    let config = "[build]\nrustc-wrapper = \"/flight/src/evil\"\n";
     let files = [
         ("Cargo.toml", MANIFEST),
         ("Cargo.lock", LOCK),

@@ -145,11 +145,11 @@ int main(int argc, char **argv, char **envp) {
         return 0;
     }
     if (is(act, "reach")) {
-        const char *paths[] = {"/runner/flights", "/work/src", "/work/target/attacker", "/toolchain/attacker",
+        const char *paths[] = {"/runner/flights", "/flight/src", "/flight/target/attacker", "/toolchain/attacker",
             "/etc/passwd", "/proc/1/mem", "/proc/self/mem", "/usr/bin/env", "/exe", "/", 0};
         for (const char **p = paths; *p; p++) read_file(*p);
         struct stat st;
-        say("stat", stat("/work/target/attacker", &st));
+        say("stat", stat("/flight/target/attacker", &st));
         say("rename", rename("/exe/attacker", "/exe/other"));
         say("unlink", unlink("/exe/attacker"));
         write_file("/exe/attacker", "x");

@@ -91,7 +91,7 @@ impl Bubble {
     /// Makes a tool of the build a program of the cases.
     pub(crate) fn promote_tool(&mut self, tool: &str) {
         let name = tool.rsplit('/').next().unwrap().to_owned();
-        let from = format!("/work/target/{name}");
+        let from = format!("/flight/target/{name}");
         let copied = self.exec(&build("/usr/bin/cp", &[tool, &from]));
         let done = (copied.status, text(&copied.stderr));
         assert_eq!(done, (Status::Exited { code: 0 }, String::new()));
@@ -248,7 +248,7 @@ fn start(base: u32, tools: &Path, runner: &Path) -> (Child, Handshake) {
     command
         .arg("--ro-bind")
         .args([runner, Path::new("/runner/flights")]);
-    for (place, mib) in [("/work", 256), ("/exe", 64), ("/case", 32), ("/tmp", 1)] {
+    for (place, mib) in [("/flight", 256), ("/exe", 64), ("/case", 32), ("/tmp", 1)] {
         let size = (mib << 20).to_string();
         command.args(["--size", &size, "--tmpfs", place]);
     }

@@ -249,15 +249,15 @@ fn uploads_and_dependencies_arrive_where_a_build_reads_and_cannot_write() {
     };
     assert_eq!(bubble.call(&unpack), Reply::Unpacked { packages: 1 });
 
-    let script = "cat /work/src/main.rs /work/vendor/a-1.0.0/lib.rs; echo kept >/work/target/kept
-        for place in /work/src /work/src/main.rs /work/vendor/a-1.0.0/lib.rs /work/x /exe/x /case/x /tmp/x; do
+    let script = "cat /flight/src/main.rs /flight/vendor/a-1.0.0/lib.rs; echo kept >/flight/target/kept
+        for place in /flight/src /flight/src/main.rs /flight/vendor/a-1.0.0/lib.rs /flight/x /exe/x /case/x /tmp/x; do
             (echo x >$place) 2>/dev/null && echo wrote $place
             chmod 777 $place 2>/dev/null && echo changed $place
         done
-        cat /work/crates/* /runner/flights 2>/dev/null";
+        cat /flight/crates/* /runner/flights 2>/dev/null";
     let outcome = bubble.exec(&build("/bin/sh", &["-c", script]));
     assert_eq!(text(&outcome.stdout), "newcode");
-    let kept = bubble.exec(&build("/usr/bin/cat", &["/work/target/kept"]));
+    let kept = bubble.exec(&build("/usr/bin/cat", &["/flight/target/kept"]));
     assert_eq!(text(&kept.stdout), "kept\n");
 }
 
@@ -289,7 +289,7 @@ fn a_refused_upload_leaves_the_channel_in_step() {
     let (_id, tree) = packed(&[("a", &[1; 2_000_000])]);
     let reply = bubble.put(Place::Source, Digest::of(b"other"), &tree);
     assert!(refused_with(&reply, "runner/UPLOAD_REFUSED"), "{reply:?}");
-    let outcome = bubble.exec(&build("/usr/bin/ls", &["/work/src"]));
+    let outcome = bubble.exec(&build("/usr/bin/ls", &["/flight/src"]));
     assert_ne!(outcome.status, exited(0));
 }
 
@@ -309,9 +309,9 @@ fn cargo_build() -> flightproof_frame::protocol::Exec {
             "build",
             "--offline",
             "--locked",
-            "--manifest-path=/work/src/Cargo.toml",
+            "--manifest-path=/flight/src/Cargo.toml",
             "--config=source.crates-io.replace-with='vendored'",
-            "--config=source.vendored.directory='/work/vendor'",
+            "--config=source.vendored.directory='/flight/vendor'",
         ],
     );
     for (name, value) in [
@@ -320,9 +320,9 @@ fn cargo_build() -> flightproof_frame::protocol::Exec {
         ("LD_LIBRARY_PATH", "/toolchain/rust/lib"),
         // Nor can the wrapper around rustc's own linker.
         ("RUSTFLAGS", "-Clink-arg=-fuse-ld=bfd"),
-        ("CARGO_HOME", "/work/home"),
-        ("CARGO_TARGET_DIR", "/work/target"),
-        ("TMPDIR", "/work/tmp"),
+        ("CARGO_HOME", "/flight/home"),
+        ("CARGO_TARGET_DIR", "/flight/target"),
+        ("TMPDIR", "/flight/tmp"),
     ] {
         cargo.env.insert(name.into(), value.into());
     }
@@ -373,7 +373,7 @@ fn a_real_compiler_builds_a_program_with_a_dependency_and_a_build_script() {
     let built = bubble.exec(&cargo_build());
     assert_eq!(built.status, exited(0), "{}", text(&built.stderr));
     let promote = Request::Promote {
-        from: "/work/target/debug/p".into(),
+        from: "/flight/target/debug/p".into(),
         name: "p".into(),
     };
     assert!(matches!(bubble.call(&promote), Reply::Promoted { .. }));

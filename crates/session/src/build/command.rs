@@ -17,7 +17,7 @@ const FLAG_SEPARATOR: &str = "\x1f";
 /// /proc, which a session does not have.
 pub(super) const LINKER: &str = "link-arg=-fuse-ld=bfd";
 /// Where the compiled guard lies.
-pub(super) const GUARD_DIR: &str = "/work/target/guard";
+pub(super) const GUARD_DIR: &str = "/flight/target/guard";
 
 /// `cargo build` of what is ordered: offline, locked, the dependencies from the vendor directory.
 pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {

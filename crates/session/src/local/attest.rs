@@ -370,11 +370,11 @@ mod tests {
             ),
             (
                 table.replace("size=1024k", "size=2048k"),
-                "/work not of the size asked",
+                "/flight not of the size asked",
             ),
             (
                 table.replace(",size=1024k", ""),
-                "/work not of the size asked",
+                "/flight not of the size asked",
             ),
             ("nonsense\n".to_owned(), "unreadable"),
         ];

@@ -157,7 +157,7 @@ impl Sandbox {
 
     fn places(&self) -> [(&'static str, u64); 4] {
         [
-            ("/work", self.scratch_bytes),
+            ("/flight", self.scratch_bytes),
             (layout::EXE, EXE_BYTES),
             (layout::CASE, CASE_BYTES),
             ("/tmp", TMP_BYTES),
@@ -313,7 +313,7 @@ pub(super) mod tests {
             .collect();
         assert_eq!(
             sized,
-            ["/work", "/exe", "/case", "/tmp"].map(|p| ("--tmpfs", p))
+            ["/flight", "/exe", "/case", "/tmp"].map(|p| ("--tmpfs", p))
         );
         assert_eq!(after(&argv, "--tmpfs").len(), 5);
         assert_eq!(after(&argv, "--remount-ro"), ["/usr/local", "/"]);
