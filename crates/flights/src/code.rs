@@ -60,7 +60,7 @@ flightproof_core::refusal_codes! {
             "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
         /// `explain` was asked for an unknown code.
         UnknownCode = "UNKNOWN_CODE", Usage,
-            "there is no such refusal code", "codes are a closed list", "run `flights explain --list` to see all of them";
+            "there is no such refusal code", "codes are a closed list", "run `flights explain` to see all of them";
         /// A subject of `cert verify` is neither a directory nor a revision.
         SubjectUnreadable = "SUBJECT_UNREADABLE", Usage,
             "the subject is neither a directory nor a commit that can be read", "a certificate is about exact bytes, so they must be at hand", "give an exported tree (git archive REV | tar -x -C DIR) or a revision with --repo DIR";

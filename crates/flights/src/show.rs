@@ -82,6 +82,13 @@ pub fn refusal(stage: &str, refusal: &Refusal, format: Format) {
     verdict(&Verdict::refused(stage, refusal), format);
 }
 
+/// What an earlier run left and this one dealt with. Always said, for a program to log as well.
+pub fn recovered(lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(std::io::stderr(), "  recovered   {line}");
+    }
+}
+
 /// A line to standard output. A reader that went away ends the program's output, not its work.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();

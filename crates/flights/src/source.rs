@@ -29,12 +29,12 @@ type Tree = BTreeMap<RelPath, TreeFile>;
 
 /// Largest unpacked tree in bytes: what a session's snapshot can hold several times over.
 const MAX_TREE: u64 = 64 << 20;
-/// Author and date of commits made from directories: constant, so that the ids are too.
 /// Workspace id of snapshots; a snapshot id does not depend on it.
 const WORKSPACE: &str = "flightproof";
 /// Where baseline and candidate lie in a repository made here.
 const BASELINE: &str = "refs/heads/baseline";
 const CANDIDATE: &str = "refs/heads/candidate";
+/// Author and date of commits made from directories: constant, so that the ids are too.
 const AUTHOR: &str = "Flight Source <source@flightproof.invalid> 1700000000 +0000";
 
 /// The operator's name for the repository of a source, and the revisions of baseline and candidate.

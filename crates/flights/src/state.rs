@@ -2,8 +2,9 @@
 
 use crate::FlightsCode;
 use flightproof_core::Refusal;
+use rustix::fs::RenameFlags;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -36,10 +37,11 @@ pub fn private_directory(path: &Path) -> Result<(), Refusal> {
         .mode(0o700)
         .create(path)
         .map_err(|e| unavailable(path, e))?;
-    let mode = fs::metadata(path)
-        .map_err(|e| unavailable(path, e))?
-        .permissions()
-        .mode();
+    let meta = fs::metadata(path).map_err(|e| unavailable(path, e))?;
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(unavailable(path, "it belongs to another user"));
+    }
+    let mode = meta.permissions().mode();
     if mode & 0o022 != 0 {
         return Err(unavailable(
             path,
@@ -57,15 +59,35 @@ pub fn output_directory(path: &Path) -> Result<(), Refusal> {
     fs::create_dir_all(path).map_err(|e| unavailable(path, e))
 }
 
-/// Writes a whole file: temporary name, flush to disk, rename.
+/// Writes a whole file, replacing one of that name: temporary name, flush to disk, rename.
 ///
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
+    place(path, bytes, mode, RenameFlags::empty())
+}
+
+/// Writes a whole file where none is, also if somebody else writes there at the same time.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_new_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
+    place(path, bytes, mode, RenameFlags::NOREPLACE)
+}
+
+fn place(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), Refusal> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
+    // One name: what a killed run left there is gone with the next write. It is unlinked, never
+    // written to, so a file has the bytes of one writer.
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
     let write = || -> std::io::Result<()> {
+        match fs::remove_file(&temporary) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
         let mut file = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -73,12 +95,25 @@ pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
             .open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&temporary, path)
+        rustix::fs::renameat_with(rustix::fs::CWD, &temporary, rustix::fs::CWD, path, flags)?;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     };
     write().map_err(|e| {
         let _ = fs::remove_file(&temporary);
         unavailable(path, e)
     })
+}
+
+/// Removes a file. One that is not there is no error.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn remove_file(path: &Path) -> Result<(), Refusal> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(unavailable(path, e)),
+        _ => Ok(()),
+    }
 }
 
 fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {

@@ -6,54 +6,77 @@ use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
 use crate::state;
 use crate::transcript::Tape;
-use flightproof_core::{Decision, Exit, Refusal, RelPath, Verdict};
+use flightproof_core::{Decision, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::Path;
 
-/// Certifies and prints the verdict.
+/// Most bytes of a branch's name in a verdict.
+const MAX_BRANCH: usize = 200;
+
+/// Certifies and prints the verdict, which is in the output directory then, whatever it is.
 ///
 /// # Errors
-/// What keeps the flight from starting. A refused candidate is a verdict, not an error here.
+/// An output directory that cannot be used. All else is a verdict.
 pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     let speak = if format == Format::Human {
         Speak::Stages
     } else {
         Speak::Nothing
     };
+    flight::clear_out(&args.out)?;
+    let mut progress = Progress::new(speak);
+    let (verdict, exit) = match fly(args, &mut progress) {
+        Ok(verdict) => (verdict, Exit::Passed),
+        Err(refusal) => (Verdict::refused(progress.stage(), &refusal), refusal.exit()),
+    };
+    flight::write_verdict(&args.out, &verdict)?;
+    show::verdict(&verdict, format);
+    Ok(exit)
+}
+
+/// The verdict of a flight that was not refused.
+fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
     let Backend::Local = args.session;
-    state::output_directory(&args.out)?;
     let key = key::secret(args.key.as_deref())?;
     let order = order(args)?;
     let host = Host::prepare(args.toolchain.as_deref())?;
-    report_leftovers(&host, speak)?;
-    let mut progress = Progress::new(speak);
-    let flown = flight::fly(&order, Some(&host), &mut Tape::Off, &mut progress);
-    let Flown::Certified(proven) = &flown else {
-        let verdict = flown.verdict(None);
-        flight::write_out(&args.out, &verdict, None, &flown)?;
-        show::verdict(&verdict, format);
-        return Ok(exit_of(&flown));
+    show::recovered(&host.recover()?);
+    let flown = flight::fly(&order, Some(&host), &mut Tape::Off, progress);
+    let proven = match &flown {
+        Flown::Certified(proven) => proven,
+        Flown::Refused { stage, refusal } => {
+            progress.begin(stage);
+            return Err(refusal.clone());
+        }
     };
     progress.begin("certify");
     let certificate = flight::certify(proven, &key)?;
-    let held = flown.verdict(Some(certificate.id.to_string()));
-    flight::write_out(&args.out, &held, Some(&certificate), &flown)?;
-    progress.done(format_args!(
-        "{}",
-        args.out.join("certificate.dsse.json").display()
-    ));
-    let verdict = match &args.admit {
-        None => held,
-        Some(branch) => admit(
-            &host,
-            &order,
-            proven,
-            (branch, &certificate),
-            &args.out,
-            &mut progress,
-        )?,
-    };
-    show::verdict(&verdict, format);
-    Ok(verdict.exit())
+    flight::write_certificate(&args.out, &certificate, proven)?;
+    let file = args.out.join("certificate.dsse.json");
+    progress.done(file.display());
+    match &args.admit {
+        None => Ok(flown.verdict(Some(certificate.id.to_string()))),
+        Some(branch) => {
+            progress.begin("admit");
+            let receipt = host.admit(&order, proven, branch, certificate.id)?;
+            state::write_file(&args.out.join("receipt.json"), &receipt, 0o644)?;
+            let verdict = admitted(proven, branch, &certificate);
+            progress.done(&verdict.detail);
+            Ok(verdict)
+        }
+    }
+}
+
+fn admitted(proven: &Proven, branch: &str, certificate: &flight::Certificate) -> Verdict {
+    let detail = format!(
+        "{} moved from {} to {}",
+        escape(branch, MAX_BRANCH),
+        proven.captured.baseline,
+        proven.captured.head
+    );
+    Verdict {
+        certificate: Some(certificate.id.to_string()),
+        ..Verdict::passed(Decision::Admitted, "admit", detail)
+    }
 }
 
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
@@ -87,63 +110,4 @@ fn directory_name(repo: &Path) -> String {
         .ok()
         .and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
     name.unwrap_or_else(|| "repository".to_owned())
-}
-
-/// Moves the branch, writes the receipt, and says so.
-fn admit(
-    host: &Host,
-    order: &Order,
-    proven: &Proven,
-    (branch, certificate): (&str, &flight::Certificate),
-    out: &Path,
-    progress: &mut Progress,
-) -> Result<Verdict, Refusal> {
-    progress.begin("admit");
-    let receipt = match host.admit(order, proven, branch, certificate.id) {
-        Ok(receipt) => receipt,
-        Err(refusal) => {
-            let verdict = Verdict::refused("admit", &refusal);
-            let text = serde_json::to_string(&verdict).unwrap_or_default();
-            state::write_file(
-                &out.join("verdict.json"),
-                format!("{text}\n").as_bytes(),
-                0o644,
-            )?;
-            return Err(refusal);
-        }
-    };
-    state::write_file(&out.join("receipt.json"), &receipt, 0o644)?;
-    let detail = format!(
-        "{branch} moved from {} to {}",
-        proven.captured.baseline, proven.captured.head
-    );
-    progress.done(&detail);
-    let verdict = Verdict {
-        certificate: Some(certificate.id.to_string()),
-        ..Verdict::passed(Decision::Admitted, "admit", detail)
-    };
-    let text = serde_json::to_string(&verdict).unwrap_or_default();
-    state::write_file(
-        &out.join("verdict.json"),
-        format!("{text}\n").as_bytes(),
-        0o644,
-    )?;
-    Ok(verdict)
-}
-
-/// What an earlier run left: sessions of dead owners are removed, interrupted admissions settled.
-fn report_leftovers(host: &Host, speak: Speak) -> Result<(), Refusal> {
-    for line in host.recover()? {
-        if speak == Speak::Stages {
-            eprintln!("  recovered   {line}");
-        }
-    }
-    Ok(())
-}
-
-fn exit_of(flown: &Flown) -> Exit {
-    match flown {
-        Flown::Certified(_) => Exit::Passed,
-        Flown::Refused { refusal, .. } => refusal.exit(),
-    }
 }

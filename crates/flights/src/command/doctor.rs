@@ -36,6 +36,7 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
         ),
         check("state", state::directory().map(|p| p.display().to_string())),
         check("session", session()),
+        check("leftovers", leftovers()),
     ];
     match format {
         Format::Json => show::print(
@@ -78,6 +79,15 @@ fn session() -> Result<String, Refusal> {
         attestation.readings.len(),
         attestation.probes.len()
     ))
+}
+
+/// Deals with what killed runs left.
+fn leftovers() -> Result<String, Refusal> {
+    let lines = Host::prepare(None)?.recover()?;
+    Ok(match lines.as_slice() {
+        [] => "nothing was left by earlier runs".to_owned(),
+        lines => lines.join("; "),
+    })
 }
 
 fn line(check: &Check) -> String {

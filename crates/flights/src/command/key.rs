@@ -22,13 +22,13 @@ pub(super) fn new(out: Option<PathBuf>, format: Format) -> Result<Exit, Refusal>
     };
     let public = public_path(&path);
     for taken in [&path, &public] {
-        if taken.exists() {
+        if taken.symlink_metadata().is_ok() {
             return Err(key_file(taken, "exists already and is never replaced"));
         }
     }
     let key = SecretKey::from_seed(state::entropy()?);
-    state::write_file(&path, key.to_pem()?.as_bytes(), 0o600)?;
-    state::write_file(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
+    state::write_new_file(&path, key.to_pem()?.as_bytes(), 0o600)?;
+    state::write_new_file(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
     let id = key.public().id();
     match format {
         Format::Human => show::print(&format!("key {id}\n  secret {}\n  public {}", path.display(), public.display())),

@@ -114,11 +114,10 @@ enum Mode {
 impl Crew {
     fn gather(args: &RunArgs, root: PathBuf) -> Result<Self, Refusal> {
         let mode = if args.local {
+            let key = key::secret(args.key.as_deref())?;
             let host = Box::new(Host::prepare(args.toolchain.as_deref())?);
-            Mode::Local {
-                host,
-                key: key::secret(args.key.as_deref())?,
-            }
+            show::recovered(&host.recover()?);
+            Mode::Local { host, key }
         } else {
             Mode::Replay {
                 recorder: recorder_key(&root)?,
@@ -225,7 +224,7 @@ impl Crew {
         args: &RunArgs,
         progress: &mut Progress,
     ) -> Result<Verdict, Refusal> {
-        let work = host.work_directory(&plan.name)?;
+        let work = host.work_directory()?;
         order.source = Some(source::lay(
             &plan.source,
             &plan.name,
@@ -265,13 +264,20 @@ impl Crew {
         key: &SecretKey,
         out: Option<&Path>,
     ) -> Result<Verdict, Refusal> {
-        let certificate = match &flown {
-            Flown::Certified(proven) => Some(flight::certify(proven, key)?),
-            Flown::Refused { .. } => None,
-        };
-        let verdict = flown.verdict(certificate.as_ref().map(|c| c.id.to_string()));
         if let Some(out) = out {
-            flight::write_out(out, &verdict, certificate.as_ref(), &flown)?;
+            flight::clear_out(out)?;
+        }
+        let mut id = None;
+        if let Flown::Certified(proven) = &flown {
+            let certificate = flight::certify(proven, key)?;
+            id = Some(certificate.id.to_string());
+            if let Some(out) = out {
+                flight::write_certificate(out, &certificate, proven)?;
+            }
+        }
+        let verdict = flown.verdict(id);
+        if let Some(out) = out {
+            flight::write_verdict(out, &verdict)?;
         }
         Ok(verdict)
     }

@@ -1,6 +1,6 @@
 //! After the flight: sign, check what was signed, write it out.
 
-use super::{Flown, Proven};
+use super::Proven;
 use crate::{FlightsCode, state};
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::key::SecretKey;
@@ -55,33 +55,58 @@ fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
     Ok(Policy::parse(document.to_string().as_bytes())?)
 }
 
-/// Writes verdict, certificate and opening to a directory.
+/// Files of an output directory, in the order they are written.
+const OUTPUTS: [&str; 4] = [
+    "certificate.dsse.json",
+    "opening.json",
+    "receipt.json",
+    "verdict.json",
+];
+
+/// Makes the output directory, and removes what an earlier flight wrote there: its certificate
+/// beside this flight's verdict would be taken for this flight's.
 ///
 /// # Errors
 /// `STATE_UNAVAILABLE`.
-pub fn write_out(
-    out: &Path,
-    verdict: &Verdict,
-    certificate: Option<&Certificate>,
-    flown: &Flown,
-) -> Result<(), Refusal> {
+pub fn clear_out(out: &Path) -> Result<(), Refusal> {
     state::output_directory(out)?;
-    let text = |value: serde_json::Value| format!("{value}\n").into_bytes();
+    OUTPUTS
+        .iter()
+        .try_for_each(|name| state::remove_file(&out.join(name)))
+}
+
+/// Writes the verdict.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_verdict(out: &Path, verdict: &Verdict) -> Result<(), Refusal> {
     let verdict = serde_json::to_value(verdict).unwrap_or_default();
-    state::write_file(&out.join("verdict.json"), &text(verdict), 0o644)?;
-    if let (Some(certificate), Flown::Certified(proven)) = (certificate, flown) {
-        let opening = json!({
-            "schema": "flightproof/opening/1",
-            "certificate": certificate.id,
-            "salt": Bytes(proven.salt.to_vec()),
-            "observationKey": Bytes(proven.observation_key.to_vec()),
-        });
-        state::write_file(&out.join("opening.json"), &text(opening), 0o600)?;
-        state::write_file(
-            &out.join("certificate.dsse.json"),
-            &certificate.envelope,
-            0o644,
-        )?;
-    }
-    Ok(())
+    state::write_file(&out.join("verdict.json"), &line(&verdict), 0o644)
+}
+
+/// Writes the certificate, and what opens its commitments for the judging side.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_certificate(
+    out: &Path,
+    certificate: &Certificate,
+    proven: &Proven,
+) -> Result<(), Refusal> {
+    let opening = json!({
+        "schema": "flightproof/opening/1",
+        "certificate": certificate.id,
+        "salt": Bytes(proven.salt.to_vec()),
+        "observationKey": Bytes(proven.observation_key.to_vec()),
+    });
+    state::write_file(&out.join("opening.json"), &line(&opening), 0o600)?;
+    state::write_file(
+        &out.join("certificate.dsse.json"),
+        &certificate.envelope,
+        0o644,
+    )
+}
+
+fn line(value: &serde_json::Value) -> Vec<u8> {
+    format!("{value}\n").into_bytes()
 }

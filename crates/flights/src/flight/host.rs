@@ -1,10 +1,10 @@
 //! The host a flight starts from: its git, its toolchain, its sandbox, its state.
 
-use super::{Order, Proven};
+use super::{Order, Proven, WorkDirectory};
 use crate::{FlightsCode, state};
 use flightproof_archive::paar;
 use flightproof_certifier::verify::ExpectedSubject;
-use flightproof_core::{CommitId, Digest, Refusal};
+use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
 use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
@@ -24,6 +24,9 @@ const CPU_MILLIS: u64 = 2_000;
 /// Longest life of a session, milliseconds: a build and two thousand mutants.
 const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
+/// Most bytes of a branch, a repository's path or a lock's path in a line for people.
+const MAX_NAME: usize = 200;
+
 /// What a flight needs of the machine, found once.
 pub struct Host {
     git: Git,
@@ -32,24 +35,6 @@ pub struct Host {
     program: PathBuf,
     runner: RunnerProgram,
     state: PathBuf,
-}
-
-/// A directory below the temporary folder, only for us, removed when it is dropped.
-pub struct WorkDirectory(PathBuf);
-
-impl WorkDirectory {
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for WorkDirectory {
-    fn drop(&mut self) {
-        // What cannot be removed is a stale folder of ours in the temporary folder, no leak of a
-        // session: those are proven gone by their own close.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Host {
@@ -76,12 +61,9 @@ impl Host {
     /// A private directory in the temporary folder.
     ///
     /// # Errors
-    /// `STATE_UNAVAILABLE`.
-    pub fn work_directory(&self, name: &str) -> Result<WorkDirectory, Refusal> {
-        let suffix = Digest::of(&state::entropy()?).to_string();
-        let path = std::env::temp_dir().join(format!("flightproof-{name}-{}", &suffix[..12]));
-        state::private_directory(&path)?;
-        Ok(WorkDirectory(path))
+    /// As [`WorkDirectory::new`].
+    pub fn work_directory(&self) -> Result<WorkDirectory, Refusal> {
+        WorkDirectory::new(&self.state)
     }
 
     /// Removes what dead owners left and settles interrupted admissions. Each line says what was
@@ -92,7 +74,7 @@ impl Host {
     pub fn recover(&self) -> Result<Vec<String>, Refusal> {
         let mut lines: Vec<String> = record::reap(&self.state)?
             .into_iter()
-            .map(|reaped| format!("session {}: its owner died; removed", reaped.id))
+            .map(|reaped| leftover(&reaped))
             .collect();
         let recovered = importer::recover(&self.git, &mut self.ledger()?, state::unix_seconds())?;
         lines.extend(recovered.iter().map(settled));
@@ -116,7 +98,7 @@ impl Host {
             FlightsCode::SourceUnavailable.refuse("the order names no repository")
         })?;
         let repository = importer::Host::open(&self.git, &source.repository)?;
-        let work = self.work_directory("capture")?;
+        let work = self.work_directory()?;
         let grants = Grants::new(order.grants.clone().unwrap_or_default());
         let request = CaptureRequest {
             name: &order.label,
@@ -205,25 +187,45 @@ impl Host {
     pub fn subject(repo: &Path, revision: &str) -> Result<ExpectedSubject, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let repository = importer::Host::open(&git, repo)?;
-        let work = std::env::temp_dir().join(format!("flightproof-subject-{}", std::process::id()));
-        state::private_directory(&work)?;
-        let taken = importer::snapshot_of(&git, &repository, revision, &work);
-        let _ = std::fs::remove_dir_all(&work);
-        let (snapshot, kept) = taken?;
+        let work = WorkDirectory::new(&state::directory()?)?;
+        let (snapshot, kept) = importer::snapshot_of(&git, &repository, revision, work.path())?;
         Ok(ExpectedSubject { snapshot, kept })
     }
 }
 
+fn leftover(reaped: &record::Reaped) -> String {
+    format!(
+        "{}: left by a run that was killed; {} processes ended, directories removed",
+        reaped.id, reaped.processes
+    )
+}
+
 fn settled(recovered: &importer::Recovered) -> String {
     let admission = &recovered.admission;
+    let outcome = match recovered.outcome {
+        importer::Outcome::Applied => "the branch had moved; its receipt is in the ledger",
+        importer::Outcome::AppliedThenMoved => {
+            "the branch had moved and went on since; its receipt is in the ledger"
+        }
+        importer::Outcome::NotApplied => {
+            "the branch had not moved; the commit may be asked in again"
+        }
+        importer::Outcome::Superseded => "the branch went elsewhere",
+        importer::Outcome::Unknown => "the branch is gone or cannot be read",
+        importer::Outcome::Unreachable => {
+            "the repository cannot be opened; the admission stays open"
+        }
+    };
     let mut line = format!(
-        "admission of {} to {} of {}: {:?}",
-        admission.key.head, admission.key.branch, admission.key.repository, recovered.outcome
+        "interrupted admission of {} to {} of {}: {outcome}",
+        admission.key.head,
+        escape(&admission.key.branch, MAX_NAME),
+        escape(&admission.key.repository, MAX_NAME)
     );
     if let Some(lock) = &recovered.lock_left {
         line.push_str(&format!(
             "; {} was left by a killed git: remove it if no git runs",
-            lock.display()
+            escape(lock.to_string_lossy().as_bytes(), MAX_NAME)
         ));
     }
     line

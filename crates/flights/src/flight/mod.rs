@@ -3,10 +3,12 @@
 mod certify;
 mod host;
 mod order;
+mod work;
 
-pub use certify::{Certificate, certify, write_out};
+pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
 pub use host::Host;
 pub use order::Order;
+pub use work::WorkDirectory;
 
 use crate::FlightsCode;
 use crate::show::Progress;
