@@ -207,7 +207,7 @@ impl Crew {
                     "{}: recorded {verdict} {}, reached {} {}",
                     plan.name,
                     shown(recorded),
-                    flown.word(),
+                    end(&flown),
                     shown(reached)
                 ))
                 .into());
@@ -280,6 +280,14 @@ impl Crew {
             flight::write_verdict(out, &verdict)?;
         }
         Ok(verdict)
+    }
+}
+
+/// How a flight ended, in full.
+fn end(flown: &Flown) -> String {
+    match flown {
+        Flown::Certified(_) => flown.word().to_owned(),
+        Flown::Refused { stage, refusal } => format!("at {stage}: {refusal}:"),
     }
 }
 

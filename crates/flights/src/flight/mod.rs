@@ -22,7 +22,7 @@ use flightproof_certifier::judge::Gate;
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
 use flightproof_certifier::{dependency, fence};
-use flightproof_core::{Bytes, Decision, Refusal, Verdict};
+use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
 use flightproof_evidence::{Captured, Closed};
 use flightproof_session::build::Workshop;
 use flightproof_session::{Session, crates, observe};
@@ -113,6 +113,24 @@ fn at<E: Into<Refusal>>(stage: &'static str) -> impl FnOnce(E) -> Ended {
     }
 }
 
+/// What the work and the close of a session came to together. A refused candidate stays refused, and
+/// what was left of its session is said beside it; a replay that left the recorded path is none.
+fn both(worked: Result<(), Ended>, closed: Result<Closed, Ended>) -> Result<Closed, Ended> {
+    match (worked, closed) {
+        (Ok(()), closed) => closed,
+        (Err(work), Ok(_)) => Err(work),
+        (Err(work), Err(close)) if is_evidence(&close) && !is_evidence(&work) => Err(close),
+        (Err(work), Err(close)) => Err(Ended {
+            stage: work.stage,
+            refusal: work.refusal.with_notes([close.refusal.to_string()]),
+        }),
+    }
+}
+
+fn is_evidence(ended: &Ended) -> bool {
+    ended.refusal.explanation.fault == Fault::Evidence
+}
+
 /// Flies. The world is asked through `tape`; `host` is absent when a recording answers.
 pub fn fly(order: &Order, host: Option<&Host>, tape: &mut Tape, progress: &mut Progress) -> Flown {
     match (Flight {
@@ -158,8 +176,7 @@ impl Flight<'_> {
         let mut session = self.open(&entropy)?;
         let worked = self.work(session.as_mut(), &captured, &dependencies, &mut machine);
         let closed = self.close(session.as_mut());
-        worked?;
-        let closed = closed?;
+        let closed = both(worked, closed)?;
         self.progress.begin("judge");
         let judgement = machine.finish().map_err(|failure| Ended {
             stage: failure.gate.name(),
@@ -391,7 +408,7 @@ fn needed(host: Option<&Host>) -> Result<&Host, Refusal> {
 /// A rule that the commit breaks is found by the check; all else is the capture's.
 fn capture_stage(refusal: &Refusal) -> &'static str {
     match refusal.explanation.fault {
-        flightproof_core::Fault::Input | flightproof_core::Fault::Policy => "check",
+        Fault::Input | Fault::Policy => "check",
         _ => "capture",
     }
 }

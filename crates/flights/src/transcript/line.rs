@@ -17,9 +17,10 @@ pub(super) const MAX_LINES: usize = 200_000;
 
 /// What every line carries beside its own content.
 ///
-/// Unknown fields cannot hide: a reader compares the line with its own canonical form of it.
+/// Unknown fields cannot hide: a reader compares the line with its own canonical form of it, unless
+/// the recording is of a newer minor version, whose new fields it passes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub(super) struct Line {
     /// Position, from 0.
     pub i: u64,
     /// The content.
@@ -32,7 +33,7 @@ pub struct Line {
 /// The content of a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "kebab-case")]
-pub enum Content {
+pub(super) enum Content {
     /// First line.
     Header(Header),
     /// Any line between.
@@ -47,7 +48,6 @@ pub enum Content {
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Header {
     /// [`TRANSCRIPT_FORMAT`].
     pub format: String,
@@ -64,7 +64,6 @@ pub struct Header {
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Event {
     /// The operation, for an invoke.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -78,7 +77,6 @@ pub struct Event {
 
 /// The last line. Without it a recording is incomplete and proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct End {
     /// Number of exchanges: every invoke has its answer.
     pub exchanges: u64,
@@ -110,15 +108,9 @@ pub(super) fn root_statement(
     .map_err(|e| e.to_string())
 }
 
-/// The hash of a line that follows one with hash `before`.
-pub(super) fn chain(before: &Digest, i: u64, content: &Content) -> Result<Digest, String> {
-    #[derive(Serialize)]
-    struct Unhashed<'a> {
-        i: u64,
-        #[serde(flatten)]
-        content: &'a Content,
-    }
-    let bytes = canonical_json(&Unhashed { i, content }).map_err(|e| e.to_string())?;
+/// The hash of a line that follows one with hash `before`; `rest` is the line without its hash.
+pub(super) fn chain(before: &Digest, rest: &Value) -> Result<Digest, String> {
+    let bytes = canonical_json(rest).map_err(|e| e.to_string())?;
     let mut hasher = Hasher::new();
     hasher.update(before.as_bytes());
     hasher.update(&bytes);

@@ -8,6 +8,7 @@
 mod blobs;
 mod line;
 mod player;
+mod reader;
 mod recorder;
 mod session;
 

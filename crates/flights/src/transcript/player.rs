@@ -1,11 +1,11 @@
 //! Reading a recording, and answering from it.
 
-use super::line::{Content, End, Header, Line, MAX_LINE, MAX_LINES, chain, root_statement};
-use super::{KeptRefusal, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, blobs, to_value};
+use super::line::{End, Header};
+use super::reader::{LineFault, Reader, split_lines};
+use super::{KeptRefusal, blobs, to_value};
 use crate::FlightsCode;
-use flightproof_certifier::dsse;
 use flightproof_certifier::key::PublicKey;
-use flightproof_core::{Digest, Refusal, canonical_json, escape, parse_strict};
+use flightproof_core::{Digest, Refusal, escape};
 use flightproof_evidence::Attestation;
 use flightproof_session::fake::{Recording, Step};
 use serde::Serialize;
@@ -24,16 +24,18 @@ pub struct Player {
     directory: PathBuf,
 }
 
+/// One question of a recording, with its answer.
 #[derive(Debug)]
-struct Exchange {
-    line: u64,
-    op: String,
-    input: Value,
-    answer: Answer,
+pub(super) struct Exchange {
+    pub(super) line: u64,
+    pub(super) op: String,
+    pub(super) input: Value,
+    pub(super) answer: Answer,
 }
 
+/// How a question was answered.
 #[derive(Debug)]
-enum Answer {
+pub(super) enum Answer {
     Ok(Value),
     Fail(Value),
 }
@@ -225,153 +227,6 @@ impl Player {
             .refuse(format!("{} line {}: {what}", self.header.flight, line + 1))
             .into()
     }
-}
-
-enum LineFault {
-    TooNew(String),
-    Broken(String),
-}
-
-#[derive(Default)]
-struct Reader {
-    lines: usize,
-    hash: Option<Digest>,
-    header: Option<Header>,
-    pending: Option<(u64, String, Value)>,
-    exchanges: VecDeque<Exchange>,
-    end: Option<(End, Digest)>,
-}
-
-impl Reader {
-    fn take(&mut self, number: usize, bytes: &[u8]) -> Result<(), LineFault> {
-        if number == 0 {
-            check_version(bytes)?;
-        }
-        let line: Line =
-            parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
-        self.link(number, bytes, &line).map_err(LineFault::Broken)?;
-        self.place(line).map_err(LineFault::Broken)
-    }
-
-    fn link(&mut self, number: usize, bytes: &[u8], line: &Line) -> Result<(), String> {
-        if number >= MAX_LINES {
-            return Err(format!("more than {MAX_LINES} lines"));
-        }
-        if canonical_json(line).map_err(|e| e.to_string())? != bytes {
-            return Err("not in canonical form".to_owned());
-        }
-        if usize::try_from(line.i) != Ok(number) {
-            return Err(format!("numbered {}", line.i));
-        }
-        let before = self.hash.unwrap_or_else(|| Digest::from_bytes([0; 32]));
-        if chain(&before, line.i, &line.content)? != line.h {
-            return Err("its hash does not follow from the line before".to_owned());
-        }
-        if let Content::End(end) = &line.content {
-            self.end = Some((end.clone(), before));
-        } else if self.end.is_some() {
-            return Err("a line after the end".to_owned());
-        }
-        self.hash = Some(line.h);
-        self.lines = number + 1;
-        Ok(())
-    }
-
-    fn place(&mut self, line: Line) -> Result<(), String> {
-        let i = line.i;
-        match (line.content, self.pending.take()) {
-            (Content::Header(header), None) if i == 0 => self.header = Some(header),
-            (Content::Invoke(event), None) if i > 0 => {
-                let op = event.op.ok_or("an invoke without an operation")?;
-                self.pending = Some((i, op, event.v));
-            }
-            (Content::Ok(event), Some(asked)) => {
-                self.answer(asked, event.of, Answer::Ok(event.v))?
-            }
-            (Content::Fail(event), Some(asked)) => {
-                self.answer(asked, event.of, Answer::Fail(event.v))?
-            }
-            (Content::End(_), None) if i > 0 => {}
-            _ => return Err("out of place".to_owned()),
-        }
-        Ok(())
-    }
-
-    fn answer(
-        &mut self,
-        asked: (u64, String, Value),
-        of: Option<u64>,
-        answer: Answer,
-    ) -> Result<(), String> {
-        let (line, op, input) = asked;
-        if of != Some(line) {
-            return Err(format!("answers line {of:?}, expected {line}"));
-        }
-        self.exchanges.push_back(Exchange {
-            line,
-            op,
-            input,
-            answer,
-        });
-        Ok(())
-    }
-
-    fn finish(self, recorder: &PublicKey) -> Result<(Header, End, VecDeque<Exchange>), String> {
-        let header = self.header.ok_or("no first line")?;
-        let (end, before) = self
-            .end
-            .ok_or("no last line: the recording is incomplete")?;
-        if usize::try_from(end.exchanges) != Ok(self.exchanges.len()) {
-            return Err(format!(
-                "claims {} exchanges, has {}",
-                end.exchanges,
-                self.exchanges.len()
-            ));
-        }
-        let statement = root_statement(
-            &before,
-            &header.flight,
-            end.exchanges,
-            &end.verdict,
-            end.predicate.as_ref(),
-        )?;
-        let signed = dsse::open(end.root.as_bytes(), std::slice::from_ref(recorder), 1)
-            .map_err(|e| e.to_string())?;
-        if signed.bytes() != statement {
-            return Err("its root is signed for another recording".to_owned());
-        }
-        Ok((header, end, self.exchanges))
-    }
-}
-
-/// The version is looked at before anything else, since a newer format may have other fields.
-fn check_version(bytes: &[u8]) -> Result<(), LineFault> {
-    let broken = |what: &str| LineFault::Broken(what.to_owned());
-    let first: Value =
-        parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
-    if first.get("format").and_then(Value::as_str) != Some(TRANSCRIPT_FORMAT) {
-        return Err(broken("not a flight transcript"));
-    }
-    let version = first
-        .get("version")
-        .and_then(Value::as_str)
-        .ok_or_else(|| broken("no version"))?;
-    let parsed = version
-        .split_once('.')
-        .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)))
-        .ok_or_else(|| broken("a version that is none"))?;
-    if parsed.0 == TRANSCRIPT_VERSION.0 {
-        Ok(())
-    } else {
-        Err(LineFault::TooNew(escape(version, 20)))
-    }
-}
-
-fn split_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes
-        .strip_suffix(b"\n")
-        .unwrap_or(bytes)
-        .split(|b| *b == b'\n')
 }
 
 /// Largest transcript file in bytes.

@@ -6,6 +6,7 @@ use crate::FlightsCode;
 use flightproof_certifier::dsse;
 use flightproof_certifier::key::SecretKey;
 use flightproof_core::{Digest, Refusal, canonical_json};
+use rustix::fs::{CWD, RenameFlags};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -126,17 +127,24 @@ impl Recorder {
         })
     }
 
+    /// Writes a new directory and puts it in the old one's place in one step.
     fn write(&self) -> std::io::Result<()> {
-        match std::fs::remove_dir_all(&self.directory) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        let blobs = self.directory.join("blobs");
+        let mut new = self.directory.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        remove(&new)?;
+        let blobs = new.join("blobs");
         std::fs::create_dir_all(&blobs)?;
         for (digest, bytes) in &self.blobs {
             std::fs::write(blobs.join(digest.to_string()), bytes)?;
         }
-        std::fs::write(self.directory.join("transcript.jsonl"), &self.lines)
+        std::fs::write(new.join("transcript.jsonl"), &self.lines)?;
+        if !self.directory.exists() {
+            return std::fs::rename(&new, &self.directory);
+        }
+        let exchange = RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(CWD, &new, CWD, &self.directory, exchange)?;
+        remove(&new)
     }
 
     fn detach(&mut self, value: Value) -> Result<Value, Refusal> {
@@ -147,12 +155,27 @@ impl Recorder {
     fn push(&mut self, content: Content) -> Result<u64, Refusal> {
         let i = self.next;
         let failed = |e: String| Refusal::from(FlightsCode::TranscriptWrite.refuse(e));
-        let h = chain(&self.hash, i, &content).map_err(failed)?;
-        let line = canonical_json(&Line { i, content, h }).map_err(|e| failed(e.to_string()))?;
-        self.lines.extend_from_slice(&line);
+        let h = Digest::from_bytes([0; 32]);
+        let mut line = to_value(&Line { i, content, h })?;
+        let fields = line
+            .as_object_mut()
+            .ok_or_else(|| failed("a line that is no object".to_owned()))?;
+        fields.remove("h");
+        let h = chain(&self.hash, &line).map_err(failed)?;
+        line["h"] = to_value(&h)?;
+        let bytes = canonical_json(&line).map_err(|e| failed(e.to_string()))?;
+        self.lines.extend_from_slice(&bytes);
         self.lines.push(b'\n');
         self.hash = h;
         self.next += 1;
         Ok(i)
+    }
+}
+
+/// Removes a directory. One that is not there is no error.
+fn remove(directory: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }

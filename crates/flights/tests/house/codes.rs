@@ -57,7 +57,10 @@ fn a_code_that_is_never_produced_or_never_tested_is_noticed() {
             "FrameCode::EmptyTail.refuse(x)",
             "use FrameCode::{Empty, Other};\nassert_eq!(e, Empty)",
         ),
-        source("OtherCode::Empty", "\"x/EMPTY_TAIL\" FrameCode::EmptyTailor"),
+        source(
+            "OtherCode::Empty",
+            "\"x/EMPTY_TAIL\" FrameCode::EmptyTailor",
+        ),
     ];
     assert_eq!(
         missing(&codes, &sources),
@@ -75,10 +78,7 @@ fn missing(declared: &[Declared], sources: &[Source]) -> Vec<String> {
         if !sources.iter().any(|s| names(&s.shipped, d)) {
             missing.push(format!("{name} is never produced"));
         }
-        if !sources
-            .iter()
-            .any(|s| names(&s.tested, d) || spells(s, d))
-        {
+        if !sources.iter().any(|s| names(&s.tested, d) || spells(s, d)) {
             missing.push(format!("{name} is never tested"));
         }
     }
@@ -102,9 +102,9 @@ fn names(text: &str, d: &Declared) -> bool {
         let rest = &text[at + d.set.len() + 2..];
         let (imported, body) = match rest.as_bytes().first() {
             Some(b'*') => (true, rest),
-            Some(b'{') => rest
-                .split_once("};")
-                .map_or((false, ""), |(list, body)| (mentions(list, &d.variant), body)),
+            Some(b'{') => rest.split_once("};").map_or((false, ""), |(list, body)| {
+                (mentions(list, &d.variant), body)
+            }),
             _ => (false, ""),
         };
         imported && mentions(body, &d.variant)
@@ -160,12 +160,18 @@ fn source(root: &Path, path: &Path, text: String) -> Source {
         let attacked = parts.nth(1).unwrap().trim_end_matches(".rs");
         family = attacked.replace("git", "importer");
     }
-    let test_file =
-        path.iter().any(|part| part == "tests" || part == "examples") || path.ends_with("tests.rs");
+    let test_file = path
+        .iter()
+        .any(|part| part == "tests" || part == "examples")
+        || path.ends_with("tests.rs");
     let (shipped, tested) = if generator || test_file {
         (String::new(), text)
     } else {
-        match text.find("#[cfg(test)]\nmod tests {") {
+        let tests = [
+            "#[cfg(test)]\nmod tests {",
+            "#[cfg(test)]\npub(crate) mod tests {",
+        ];
+        match tests.iter().find_map(|mark| text.find(mark)) {
             Some(at) => (text[..at].to_owned(), text[at..].to_owned()),
             None => (text, String::new()),
         }

@@ -1,0 +1,185 @@
+//! The lines of a recording, read and verified.
+
+use super::line::{Content, End, Header, Line, MAX_LINE, MAX_LINES, chain, root_statement};
+use super::player::{Answer, Exchange};
+use super::{TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION};
+use flightproof_certifier::dsse;
+use flightproof_certifier::key::PublicKey;
+use flightproof_core::{Digest, canonical_json, escape, parse_strict};
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// Why a line is refused.
+pub(super) enum LineFault {
+    TooNew(String),
+    Broken(String),
+}
+
+/// Takes a recording line by line: canonical, chained, every invoke answered once.
+#[derive(Default)]
+pub(super) struct Reader {
+    newer_minor: bool,
+    pub(super) lines: usize,
+    hash: Option<Digest>,
+    header: Option<Header>,
+    pending: Option<(u64, String, Value)>,
+    exchanges: VecDeque<Exchange>,
+    end: Option<(End, Digest)>,
+}
+
+impl Reader {
+    pub(super) fn take(&mut self, number: usize, bytes: &[u8]) -> Result<(), LineFault> {
+        let value: Value =
+            parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
+        if number == 0 {
+            // Looked at before anything else, since a newer format may have other fields.
+            self.newer_minor = check_version(&value)?;
+        }
+        let line = self.link(number, bytes, value).map_err(LineFault::Broken)?;
+        self.place(line).map_err(LineFault::Broken)
+    }
+
+    fn link(&mut self, number: usize, bytes: &[u8], value: Value) -> Result<Line, String> {
+        if number >= MAX_LINES {
+            return Err(format!("more than {MAX_LINES} lines"));
+        }
+        if self.end.is_some() {
+            return Err("a line after the end".to_owned());
+        }
+        let canonical = |value: &Value| canonical_json(value).map_err(|e| e.to_string());
+        if canonical(&value)? != bytes {
+            return Err("not in canonical form".to_owned());
+        }
+        let before = self.hash.unwrap_or_else(|| Digest::from_bytes([0; 32]));
+        let hash = follow(&before, value.clone())?;
+        let line: Line = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        if line.h != hash {
+            return Err("its hash does not follow from the line before".to_owned());
+        }
+        if !self.newer_minor && canonical_json(&line).map_err(|e| e.to_string())? != bytes {
+            return Err("a field that this version does not have".to_owned());
+        }
+        if usize::try_from(line.i) != Ok(number) {
+            return Err(format!("numbered {}", line.i));
+        }
+        if let Content::End(end) = &line.content {
+            self.end = Some((end.clone(), before));
+        }
+        self.hash = Some(hash);
+        self.lines = number + 1;
+        Ok(line)
+    }
+
+    fn place(&mut self, line: Line) -> Result<(), String> {
+        let i = line.i;
+        match (line.content, self.pending.take()) {
+            (Content::Header(header), None) if i == 0 => self.header = Some(header),
+            (Content::Invoke(event), None) if i > 0 => {
+                let op = event.op.ok_or("an invoke without an operation")?;
+                self.pending = Some((i, op, event.v));
+            }
+            (Content::Ok(event), Some(asked)) => {
+                self.answer(asked, event.of, Answer::Ok(event.v))?
+            }
+            (Content::Fail(event), Some(asked)) => {
+                self.answer(asked, event.of, Answer::Fail(event.v))?
+            }
+            (Content::End(_), None) if i > 0 => {}
+            _ => return Err("out of place".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        asked: (u64, String, Value),
+        of: Option<u64>,
+        answer: Answer,
+    ) -> Result<(), String> {
+        let (line, op, input) = asked;
+        if of != Some(line) {
+            return Err(format!("answers line {of:?}, expected {line}"));
+        }
+        self.exchanges.push_back(Exchange {
+            line,
+            op,
+            input,
+            answer,
+        });
+        Ok(())
+    }
+
+    /// Header, end and exchanges of a whole recording whose root `recorder` signed.
+    pub(super) fn finish(
+        self,
+        recorder: &PublicKey,
+    ) -> Result<(Header, End, VecDeque<Exchange>), String> {
+        let header = self.header.ok_or("no first line")?;
+        let (end, before) = self
+            .end
+            .ok_or("no last line: the recording is incomplete")?;
+        if usize::try_from(end.exchanges) != Ok(self.exchanges.len()) {
+            return Err(format!(
+                "claims {} exchanges, has {}",
+                end.exchanges,
+                self.exchanges.len()
+            ));
+        }
+        let statement = root_statement(
+            &before,
+            &header.flight,
+            end.exchanges,
+            &end.verdict,
+            end.predicate.as_ref(),
+        )?;
+        let signed = dsse::open(end.root.as_bytes(), std::slice::from_ref(recorder), 1)
+            .map_err(|e| e.to_string())?;
+        if signed.bytes() != statement {
+            return Err("its root is signed for another recording".to_owned());
+        }
+        Ok((header, end, self.exchanges))
+    }
+}
+
+/// The hash a line must have.
+fn follow(before: &Digest, mut line: Value) -> Result<Digest, String> {
+    if let Some(fields) = line.as_object_mut() {
+        fields.remove("h");
+    }
+    chain(before, &line)
+}
+
+/// Whether the recording is of a newer minor version than this program writes.
+fn check_version(first: &Value) -> Result<bool, LineFault> {
+    let broken = |what: &str| LineFault::Broken(what.to_owned());
+    if first.get("format").and_then(Value::as_str) != Some(TRANSCRIPT_FORMAT) {
+        return Err(broken("not a flight transcript"));
+    }
+    let version = first
+        .get("version")
+        .and_then(Value::as_str)
+        .ok_or_else(|| broken("no version"))?;
+    let (major, minor) = version
+        .split_once('.')
+        .and_then(|(major, minor)| Some((number(major)?, number(minor)?)))
+        .ok_or_else(|| broken("a version that is none"))?;
+    if major > TRANSCRIPT_VERSION.0 {
+        return Err(LineFault::TooNew(escape(version, 20)));
+    }
+    if major < TRANSCRIPT_VERSION.0 {
+        return Err(broken("a version that never was"));
+    }
+    Ok(minor > TRANSCRIPT_VERSION.1)
+}
+
+/// A number in the one spelling it has: `u32` alone would also read `+1` and `01`.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|n: &u32| n.to_string() == text)
+}
+
+pub(super) fn split_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .strip_suffix(b"\n")
+        .unwrap_or(bytes)
+        .split(|b| *b == b'\n')
+}
