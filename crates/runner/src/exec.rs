@@ -3,31 +3,63 @@
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::pump;
 use crate::scratch::{self, Scratch};
-use crate::spawn::{Act, Image, spawn, sweep};
+use crate::spawn::{Act, EmptyName, Entry, Image, spawn, sweep};
 use crate::walls::Walls;
 use flightproof_core::{Bytes, RelPath, escape};
-use flightproof_frame::protocol::{Exec, Outcome, Role, layout};
+use flightproof_frame::protocol::{Exec, Outcome, Role, Status, layout};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::path::{Path, PathBuf};
 
 /// Runs one program to its end. Afterwards no process of the run is left.
 pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
-    let image = image(exec)?;
+    check(exec)?;
     match exec.role {
         Role::Build => {
+            let image = image(exec, Entry::Path(text(&exec.program)?))?;
             scratch::make_build_places()?;
             let walls = Walls::build().map_err(inside("prepare the walls"))?;
             run_behind(&walls, &image, exec)
         }
-        Role::Case => {
-            let uid = uids.fresh()?;
-            let walls =
-                Walls::case(uid, Some(&exec.program)).map_err(inside("prepare the walls"))?;
-            let scratch = Scratch::open(uid, &exec.files)?;
-            let outcome = run_behind(&walls, &image, exec);
-            scratch.close()?;
-            outcome
-        }
+        Role::Case => match open_program(&exec.program) {
+            Ok(program) => run_case(program, exec, uids),
+            Err(error) => Ok(never_started(format!("open the program: {error}"))),
+        },
+    }
+}
+
+fn run_case(program: OwnedFd, exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
+    let uid = uids.fresh()?;
+    let name = EmptyName::new().map_err(inside("draw an address"))?;
+    let walls = Walls::case(uid, Some(name.address())).map_err(inside("prepare the walls"))?;
+    let image = image(exec, Entry::Opened(program, name))?;
+    let scratch = Scratch::open(uid, &exec.files)?;
+    let outcome = run_behind(&walls, &image, exec);
+    scratch.close()?;
+    outcome
+}
+
+fn open_program(name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = program_place(Path::new(layout::EXE), name);
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Where a promoted program lies. Every one has the same file name, for that is what the kernel
+/// calls its process.
+pub(crate) fn program_place(exe: &Path, name: &str) -> PathBuf {
+    exe.join(name).join(CASE_ARGV0)
+}
+
+fn never_started(reason: String) -> Outcome {
+    Outcome {
+        status: Status::LaunchFailed { reason },
+        stdout: Bytes(vec![]),
+        stderr: Bytes(vec![]),
+        complete: true,
+        armed: false,
     }
 }
 
@@ -112,16 +144,23 @@ const MAX_WALL_MS: u64 = 3_600_000;
 /// reply of at most 4 MiB.
 const MAX_OUTPUT: u64 = (3 << 20) - (4 << 10);
 
-fn image(exec: &Exec) -> Result<Image, RunnerError> {
+fn check(exec: &Exec) -> Result<(), RunnerError> {
     check_limits(exec)?;
     check_sizes(exec)?;
-    let (path, argv0) = match exec.role {
-        Role::Build => (build_program(exec)?, exec.program.as_str()),
-        Role::Case => (case_program(exec)?, CASE_ARGV0),
+    match exec.role {
+        Role::Build => check_tool(exec),
+        Role::Case => check_name(&exec.program),
+    }
+}
+
+fn image(exec: &Exec, entry: Entry) -> Result<Image, RunnerError> {
+    let argv0 = match exec.role {
+        Role::Build => exec.program.as_str(),
+        Role::Case => CASE_ARGV0,
     };
     let variables = exec.env.iter().map(|(name, value)| variable(name, value));
     Ok(Image {
-        path: text(&path)?,
+        entry,
         argv: std::iter::once(argv0)
             .chain(exec.args.iter().map(String::as_str))
             .map(text)
@@ -195,7 +234,7 @@ fn check_sizes(exec: &Exec) -> Result<(), RunnerError> {
 }
 
 /// A build runs tools, never what it built.
-fn build_program(exec: &Exec) -> Result<String, RunnerError> {
+fn check_tool(exec: &Exec) -> Result<(), RunnerError> {
     let shown = || escape(&exec.program, 200);
     let below = exec
         .program
@@ -208,15 +247,10 @@ fn build_program(exec: &Exec) -> Result<String, RunnerError> {
         .iter()
         .any(|root| exec.program.starts_with(root));
     if plain && tool {
-        Ok(exec.program.clone())
+        Ok(())
     } else {
         Err(bad(format!("{} is no tool of the session", shown())))
     }
-}
-
-fn case_program(exec: &Exec) -> Result<String, RunnerError> {
-    check_name(&exec.program)?;
-    Ok(format!("{}/{}", layout::EXE, exec.program))
 }
 
 /// The name of a promoted program: letters, digits, `_`, `-` and `.`, not at the start a `.` or `-`.
@@ -275,14 +309,22 @@ mod tests {
         }
     }
 
+    fn described(exec: &Exec) -> Result<Image, RunnerError> {
+        check(exec)?;
+        image(exec, Entry::Path(text(&exec.program)?))
+    }
+
     fn refused(exec: &Exec) -> bool {
-        image(exec).is_err_and(|refusal| refusal.code == RunnerCode::BadExec)
+        described(exec).is_err_and(|refusal| refusal.code == RunnerCode::BadExec)
     }
 
     #[test]
     fn a_case_is_named_and_does_not_learn_its_name() {
-        let image = image(&exec(Role::Case, "prog-1.2")).unwrap();
-        assert_eq!(image.path.to_str(), Ok("/exe/prog-1.2"));
+        let image = described(&exec(Role::Case, "prog-1.2")).unwrap();
+        for name in ["prog-1.2", "other"] {
+            let place = program_place(Path::new(layout::EXE), name);
+            assert_eq!(place, Path::new("/exe").join(name).join("program"));
+        }
         assert_eq!(image.argv[0].to_str(), Ok("program"));
         for name in [
             "", ".", "..", "../x", "a/b", "/exe/a", ".hidden", "-x", "a b", "a\0b", "é",
@@ -295,7 +337,7 @@ mod tests {
     #[test]
     fn a_build_runs_tools_only() {
         for tool in ["/toolchain/bin/cargo", "/usr/bin/cc", "/bin/sh"] {
-            assert!(image(&exec(Role::Build, tool)).is_ok(), "{tool}");
+            assert!(described(&exec(Role::Build, tool)).is_ok(), "{tool}");
         }
         for other in [
             "cargo",

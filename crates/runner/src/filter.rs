@@ -1,5 +1,6 @@
 //! System calls a program behind the walls may not make, as data.
 
+use crate::spawn::PROGRAM;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, sock_filter,
@@ -12,8 +13,9 @@ use std::os::raw::c_int;
 pub(crate) enum Audience {
     /// Compilers and build scripts: a refused network is an error they can report.
     Build,
-    /// A candidate's program: reaching for the network ends it.
-    Case,
+    /// A candidate's program: reaching for the network ends it. It starts no program; it is itself
+    /// started by its descriptor, with an empty path at the address that only the runner knows.
+    Case(Option<u64>),
 }
 
 /// The programs to install, in this order. The strictest answer of all wins.
@@ -21,12 +23,12 @@ pub(crate) fn programs(audience: Audience) -> Result<Vec<BpfProgram>, String> {
     let mut list = vec![unknown_numbers()];
     for (errno, rules) in [
         (libc::EPERM, refused(audience)?),
-        (libc::EACCES, no_unix_socket()?),
+        (libc::EACCES, closed(audience)?),
         (libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])])),
     ] {
         list.push(compile(rules, SeccompAction::Errno(errno.unsigned_abs()))?);
     }
-    if audience == Audience::Case {
+    if audience != Audience::Build {
         list.push(compile(deadly()?, SeccompAction::KillProcess)?);
     }
     Ok(list)
@@ -145,9 +147,9 @@ fn refused(audience: Audience) -> Result<Rules, String> {
     rules.insert(libc::SYS_socket, vec![other_family()?]);
     rules.insert(libc::SYS_socketpair, vec![other_family()?]);
     rules.insert(libc::SYS_personality, vec![change_of_personality()?]);
-    if audience == Audience::Case {
+    if let Audience::Case(entry) = audience {
         // A program written to memory would run without ever having been promoted.
-        rules.insert(libc::SYS_execveat, vec![]);
+        rules.insert(libc::SYS_execveat, other_entries(entry)?);
         // A core limit of 0 would start the host's core handler for the case. Reading limits is fine.
         rules.insert(libc::SYS_setrlimit, vec![]);
         rules.insert(
@@ -164,12 +166,33 @@ fn change_of_personality() -> Result<SeccompRule, String> {
     rule(&[(0, SeccompCmpOp::Ne, ordinary), (0, SeccompCmpOp::Ne, ask)])
 }
 
-/// A socket of one's own family is refused with the errno of a file one may not open. Pairs stay:
-/// they reach only who already holds the other end.
-fn no_unix_socket() -> Result<Rules, String> {
+/// Every `execveat` but the one that starts the program. Where the path lies in memory is drawn at
+/// random for each run: the program can neither read the address nor try all of them.
+fn other_entries(entry: Option<u64>) -> Result<Vec<SeccompRule>, String> {
+    let Some(address) = entry else {
+        return Ok(vec![]);
+    };
+    let descriptor = u64::from(PROGRAM.unsigned_abs());
+    let by_descriptor = u64::from(libc::AT_EMPTY_PATH.unsigned_abs());
+    let elsewhere = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
+    Ok(vec![
+        rule(&[(0, SeccompCmpOp::Ne, descriptor)])?,
+        SeccompRule::new(vec![elsewhere.map_err(|e| e.to_string())?]).map_err(|e| e.to_string())?,
+        rule(&[(4, SeccompCmpOp::Ne, by_descriptor)])?,
+    ])
+}
+
+/// What is refused with the errno of a file one may not open: a socket of one's own family, and to
+/// a case every program. Socket pairs stay: they reach only who already holds the other end.
+fn closed(audience: Audience) -> Result<Rules, String> {
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
-    let rule = rule(&[(0, SeccompCmpOp::Eq, unix)])?;
-    Ok(BTreeMap::from([(libc::SYS_socket, vec![rule])]))
+    let socket = rule(&[(0, SeccompCmpOp::Eq, unix)])?;
+    let mut rules = BTreeMap::from([(libc::SYS_socket, vec![socket])]);
+    if audience != Audience::Build {
+        // The loader is a program as well, and maps whatever file it is handed.
+        rules.insert(libc::SYS_execve, vec![]);
+    }
+    Ok(rules)
 }
 
 fn deadly() -> Result<Rules, String> {
@@ -229,6 +252,7 @@ mod tests {
     #[cfg(target_arch = "aarch64")]
     const ARCH: u32 = 0xc000_00b7;
 
+    const CASE: Audience = Audience::Case(None);
     const ALLOW: u32 = 0x7fff_0000;
     const KILL: u32 = 0x8000_0000;
 
@@ -285,7 +309,7 @@ mod tests {
 
     #[test]
     fn every_listed_call_is_refused_to_both() {
-        for audience in [Audience::Build, Audience::Case] {
+        for audience in [Audience::Build, CASE] {
             for number in REFUSED {
                 assert_eq!(
                     answer(audience, *number, [0; 6]),
@@ -301,12 +325,11 @@ mod tests {
         for number in [
             libc::SYS_read,
             libc::SYS_openat,
-            libc::SYS_execve,
             libc::SYS_futex,
             libc::SYS_getrandom,
             libc::SYS_kill,
         ] {
-            assert_eq!(answer(Audience::Case, number, [u64::MAX; 6]), ALLOW);
+            assert_eq!(answer(CASE, number, [u64::MAX; 6]), ALLOW);
         }
     }
 
@@ -314,64 +337,46 @@ mod tests {
     fn the_network_ends_a_case_and_fails_in_a_build() {
         for family in DEADLY_FAMILIES {
             let asked = first(*family);
-            assert_eq!(answer(Audience::Case, libc::SYS_socket, asked), KILL);
+            assert_eq!(answer(CASE, libc::SYS_socket, asked), KILL);
             assert_eq!(
                 answer(Audience::Build, libc::SYS_socket, asked),
                 errno(libc::EPERM)
             );
         }
         let strange = first(33);
-        assert_eq!(
-            answer(Audience::Case, libc::SYS_socket, strange),
-            errno(libc::EPERM)
-        );
+        assert_eq!(answer(CASE, libc::SYS_socket, strange), errno(libc::EPERM));
         let unix = first(libc::AF_UNIX);
-        assert_eq!(
-            answer(Audience::Case, libc::SYS_socket, unix),
-            errno(libc::EACCES)
-        );
-        assert_eq!(answer(Audience::Case, libc::SYS_socketpair, unix), ALLOW);
+        assert_eq!(answer(CASE, libc::SYS_socket, unix), errno(libc::EACCES));
+        assert_eq!(answer(CASE, libc::SYS_socketpair, unix), ALLOW);
         let inet = first(libc::AF_INET);
-        assert_eq!(
-            answer(Audience::Case, libc::SYS_socketpair, inet),
-            errno(libc::EPERM)
-        );
+        assert_eq!(answer(CASE, libc::SYS_socketpair, inet), errno(libc::EPERM));
     }
 
     #[test]
     fn high_bits_of_a_family_do_not_hide_it() {
         let asked = [(1 << 32) | 2, 0, 0, 0, 0, 0];
-        assert_eq!(answer(Audience::Case, libc::SYS_socket, asked), KILL);
+        assert_eq!(answer(CASE, libc::SYS_socket, asked), KILL);
     }
 
     #[test]
     fn a_clone_may_not_make_a_namespace_and_an_ordinary_one_may_pass() {
         for flag in NAMESPACES {
             let asked = first(*flag | libc::CLONE_VM | libc::SIGCHLD);
-            assert_eq!(
-                answer(Audience::Case, libc::SYS_clone, asked),
-                errno(libc::EPERM)
-            );
+            assert_eq!(answer(CASE, libc::SYS_clone, asked), errno(libc::EPERM));
         }
         let thread = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
-        assert_eq!(
-            answer(Audience::Case, libc::SYS_clone, first(thread)),
-            ALLOW
-        );
-        assert_eq!(
-            answer(Audience::Case, libc::SYS_clone3, [0; 6]),
-            errno(libc::ENOSYS)
-        );
+        assert_eq!(answer(CASE, libc::SYS_clone, first(thread)), ALLOW);
+        assert_eq!(answer(CASE, libc::SYS_clone3, [0; 6]), errno(libc::ENOSYS));
     }
 
     #[test]
     fn personality_may_be_asked_for_and_not_changed() {
         let ask = [u64::from(u32::MAX), 0, 0, 0, 0, 0];
-        assert_eq!(answer(Audience::Case, libc::SYS_personality, ask), ALLOW);
-        assert_eq!(answer(Audience::Case, libc::SYS_personality, [0; 6]), ALLOW);
+        assert_eq!(answer(CASE, libc::SYS_personality, ask), ALLOW);
+        assert_eq!(answer(CASE, libc::SYS_personality, [0; 6]), ALLOW);
         let no_random = first(libc::ADDR_NO_RANDOMIZE);
         assert_eq!(
-            answer(Audience::Case, libc::SYS_personality, no_random),
+            answer(CASE, libc::SYS_personality, no_random),
             errno(libc::EPERM)
         );
     }
@@ -379,13 +384,10 @@ mod tests {
     #[test]
     fn calls_newer_than_the_list_and_other_interfaces_do_not_exist() {
         let newer = LAST_KNOWN_CALL + 1;
-        assert_eq!(
-            answer_raw(Audience::Case, newer, ARCH, [0; 6]),
-            errno(libc::ENOSYS)
-        );
+        assert_eq!(answer_raw(CASE, newer, ARCH, [0; 6]), errno(libc::ENOSYS));
         let x32_socket = 0x4000_0000 + 41;
         assert_eq!(
-            answer_raw(Audience::Case, x32_socket, ARCH, first(2)),
+            answer_raw(CASE, x32_socket, ARCH, first(2)),
             errno(libc::ENOSYS)
         );
         let i386 = 0x4000_0003;
@@ -395,7 +397,30 @@ mod tests {
     #[test]
     fn only_a_case_may_not_execute_from_memory() {
         let execveat = libc::SYS_execveat;
-        assert_eq!(answer(Audience::Case, execveat, [0; 6]), errno(libc::EPERM));
+        assert_eq!(answer(CASE, execveat, [0; 6]), errno(libc::EPERM));
         assert_eq!(answer(Audience::Build, execveat, [0; 6]), ALLOW);
+        let execve = libc::SYS_execve;
+        assert_eq!(answer(CASE, execve, [0; 6]), errno(libc::EACCES));
+        assert_eq!(answer(Audience::Build, execve, [0; 6]), ALLOW);
+    }
+
+    #[test]
+    fn a_case_is_entered_by_one_descriptor_at_one_address_in_one_way() {
+        let (address, flag) = (
+            0x1234_5678_9abc,
+            u64::from(libc::AT_EMPTY_PATH.unsigned_abs()),
+        );
+        let descriptor = u64::from(PROGRAM.unsigned_abs());
+        let entered =
+            |arguments| answer(Audience::Case(Some(address)), libc::SYS_execveat, arguments);
+        assert_eq!(entered([descriptor, address, 1, 2, flag, 0]), ALLOW);
+        for other in [
+            [descriptor, address + 1, 1, 2, flag, 0],
+            [descriptor, address | (1 << 50), 1, 2, flag, 0],
+            [descriptor + 1, address, 1, 2, flag, 0],
+            [descriptor, address, 1, 2, 0, 0],
+        ] {
+            assert_eq!(entered(other), errno(libc::EPERM), "{other:?}");
+        }
     }
 }

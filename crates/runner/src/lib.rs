@@ -13,6 +13,7 @@ mod probe;
 mod promote;
 mod pump;
 mod put;
+mod room;
 mod scratch;
 mod serve;
 #[expect(

@@ -1,13 +1,13 @@
 //! A build product becomes a program of the cases.
 
 use crate::code::{RunnerCode, RunnerError, inside};
-use crate::exec::check_name;
+use crate::exec::{check_name, program_place};
 use flightproof_core::{Digest, Hasher, escape};
 use flightproof_frame::protocol::layout;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Largest program in bytes: a debug build of a large dependency tree.
@@ -31,9 +31,15 @@ fn promote_between(
     name: &str,
 ) -> Result<(Digest, u64), RunnerError> {
     let product = open_product(target, from)?;
+    let place = program_place(exe, name);
+    if let Some(dir) = place.parent() {
+        let made = fs::DirBuilder::new().mode(0o700).create(dir);
+        made.or_else(|e| if dir.is_dir() { Ok(()) } else { Err(e) })
+            .map_err(inside("promote"))?;
+    }
     let staged = exe.join(format!(".{name}"));
     let copied = copy(product, &staged)?;
-    fs::rename(&staged, exe.join(name)).map_err(inside("promote"))?;
+    fs::rename(&staged, place).map_err(inside("promote"))?;
     Ok(copied)
 }
 
@@ -87,11 +93,13 @@ fn copy(product: File, to: &Path) -> Result<(Digest, u64), RunnerError> {
         copy.write_all(&piece[..read]).map_err(inside("promote"))?;
         size += read as u64;
     }
-    copy.set_permissions(fs::Permissions::from_mode(0o755))
+    copy.set_permissions(fs::Permissions::from_mode(PROGRAM_MODE))
         .map_err(inside("promote"))?;
     Ok((hasher.finish(), size))
 }
 
+/// A case executes its program and cannot read it.
+const PROGRAM_MODE: u32 = 0o711;
 /// Bytes copied at once.
 const PIECE: usize = 256 << 10;
 
@@ -126,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn a_product_is_copied_hashed_and_executable() {
+    fn a_product_is_copied_hashed_and_executable_but_not_readable() {
         let places = Places::new();
         fs::create_dir(places.target("debug")).unwrap();
         fs::write(places.target("debug/prog"), b"bytes").unwrap();
         let copied = places.promote(&places.target("debug/prog")).unwrap();
         assert_eq!(copied, (Digest::of(b"bytes"), 5));
-        let exe = places.0.path().join("exe/prog");
+        let exe = places.0.path().join("exe/prog/program");
         assert_eq!(
             fs::metadata(&exe).unwrap().permissions().mode() & 0o7777,
-            0o755
+            PROGRAM_MODE
         );
         assert_eq!(fs::read(&exe).unwrap(), b"bytes");
         assert_eq!(

@@ -1,11 +1,11 @@
-//! Starting a program in its own pid and IPC namespace. All of the crate's `unsafe` is here.
+//! Starting a program in its own pid, IPC and mount namespace. All of the crate's `unsafe` is here.
 //!
 //! The runner has one thread, always: what `fork` and `clone` copy is therefore complete and
 //! consistent, and the children below may allocate and take locks. Neither child ever returns into
 //! the code that started it: both end in `execve` or `_exit`.
 //!
 //! ```text
-//! runner ── clone(NEWPID|NEWIPC) ──▶ init (pid 1, uid 0) ── fork ──▶ program (walls, then execve)
+//! runner ── clone(NEWPID|NEWIPC|NEWNS) ──▶ init (pid 1, uid 0) ── fork ──▶ program (walls, then execve)
 //!    ▲                                  │ wait status                     │ why it did not start
 //!    └────────── status pipe ◀──────────┴─────────────────────────────────┘ (closed by execve)
 //! ```
@@ -44,10 +44,94 @@ pub(crate) enum Act<'a> {
 
 /// A program as `execve` takes it.
 pub(crate) struct Image {
-    pub(crate) path: CString,
+    pub(crate) entry: Entry,
     pub(crate) argv: Vec<CString>,
     pub(crate) env: Vec<CString>,
 }
+
+/// How a program is found.
+pub(crate) enum Entry {
+    /// By its path: a tool.
+    Path(CString),
+    /// By its descriptor: the name, place and size of a case's program are nothing it may learn.
+    Opened(OwnedFd, EmptyName),
+}
+
+impl Entry {
+    fn program(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Path(_) => None,
+            Self::Opened(program, _) => Some(program.as_fd()),
+        }
+    }
+}
+
+impl Act<'_> {
+    fn program(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Execute(image) => image.entry.program(),
+            Self::Inside(_) => None,
+        }
+    }
+}
+
+/// An empty string at an address drawn at random. The filter of a case lets through one address
+/// only, so the address is what tells the start of the program from what the program may try.
+pub(crate) struct EmptyName {
+    page: *mut libc::c_void,
+    offset: usize,
+}
+
+impl EmptyName {
+    /// # Errors
+    /// No random bytes, or no place in memory was free.
+    pub(crate) fn new() -> io::Result<Self> {
+        (0..MAX_PLACES)
+            .find_map(|_try| Self::drawn().transpose())
+            .unwrap_or_else(|| Err(io::ErrorKind::OutOfMemory.into()))
+    }
+
+    /// `None` if something else is there.
+    fn drawn() -> io::Result<Option<Self>> {
+        let mut entropy = [0; 8];
+        rustix::rand::getrandom(&mut entropy, rustix::rand::GetRandomFlags::empty())?;
+        let drawn = usize::from_ne_bytes(entropy) % PLACES;
+        let (wanted, offset) = (drawn & !(PAGE - 1), drawn & (PAGE - 1));
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: the flag keeps the kernel from replacing anything that is mapped there.
+        let page = unsafe {
+            let wanted = std::ptr::without_provenance_mut(wanted);
+            libc::mmap(wanted, PAGE, libc::PROT_READ, flags, -1, 0)
+        };
+        Ok((page != libc::MAP_FAILED).then_some(Self { page, offset }))
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        (self.page.addr() + self.offset) as u64
+    }
+
+    /// The page is all zeros: an empty string begins at each of its bytes.
+    fn pointer(&self) -> *const c_char {
+        self.page
+            .cast_const()
+            .cast::<c_char>()
+            .wrapping_add(self.offset)
+    }
+}
+
+impl Drop for EmptyName {
+    fn drop(&mut self) {
+        // SAFETY: the page is this value's own, and no pointer into it outlives the value.
+        unsafe { libc::munmap(self.page, PAGE) };
+    }
+}
+
+/// Largest page of the systems there are, in bytes: on those with smaller ones it is several.
+const PAGE: usize = 64 << 10;
+/// Addresses that are drawn from, in bytes: half of what a process has with 47 bits.
+const PLACES: usize = 1 << 46;
+/// Draws before giving up: the first all but always meets free memory.
+const MAX_PLACES: usize = 64;
 
 /// A started namespace: its init, and the pipe that tells how the program ended.
 pub(crate) struct Child {
@@ -68,6 +152,9 @@ const SELECTOR_READ: c_int = 3;
 const SELECTOR_WRITE: c_int = 4;
 /// The status pipe's place in both children.
 const STATUS: c_int = 5;
+/// The place of a case's program until it runs. It names the file in the auxiliary vector
+/// (`/dev/fd/6`), so it is the same for every program.
+pub(crate) const PROGRAM: c_int = 6;
 /// Descriptors are first moved to here or above, out of the way of the places they get.
 const ABOVE: c_int = 16;
 
@@ -83,14 +170,18 @@ pub(crate) fn spawn(ends: &Ends, walls: &Walls, act: &Act<'_>) -> io::Result<Chi
 /// The life of the namespace's first process. Whatever fails, it ends here.
 fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        if let Err(error) = arrange_descriptors(ends, status) {
+        if let Err(error) = arrange_descriptors(ends, status, act.program()) {
             return report_failure(status.as_fd(), &format!("descriptors: {error}"));
+        }
+        if let Err(reason) = walls.make_tree() {
+            return report_failure(arranged_status(), &reason);
         }
         match fork() {
             Err(error) => report_failure(arranged_status(), &format!("fork: {error}")),
             Ok(None) => program(walls, act),
             Ok(Some(program)) => {
                 close_range(0, SELECTOR_WRITE);
+                close_range(PROGRAM, PROGRAM);
                 report_end(program);
             }
         }
@@ -106,7 +197,7 @@ fn program(walls: &Walls, act: &Act<'_>) -> ! {
             Err(error) => return fail(&format!("setsid: {error}")),
             Ok(_leader) => {}
         }
-        if let Err(reason) = walls.enter() {
+        if let Err(reason) = walls.enter(arranged_program(act)) {
             return fail(&reason);
         }
         match act {
@@ -167,32 +258,50 @@ fn arranged_status() -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(STATUS) }
 }
 
+/// The program's descriptor, once it is in its place.
+fn arranged_program(act: &Act<'_>) -> Option<BorrowedFd<'static>> {
+    // SAFETY: as above; it is there exactly if the act has one.
+    act.program()
+        .map(|_before| unsafe { BorrowedFd::borrow_raw(PROGRAM) })
+}
+
 /// Puts the pipes where a program expects them and closes everything else.
-fn arrange_descriptors(ends: &Ends, status: &OwnedFd) -> io::Result<()> {
-    let raise = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, ABOVE);
+fn arrange_descriptors(
+    ends: &Ends,
+    status: &OwnedFd,
+    program: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let raise = |fd: BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(fd, ABOVE);
     let mut places = vec![
-        (raise(&ends.stdin)?, 0),
-        (raise(&ends.stdout)?, 1),
-        (raise(&ends.stderr)?, 2),
-        (raise(status)?, STATUS),
+        (raise(ends.stdin.as_fd())?, 0),
+        (raise(ends.stdout.as_fd())?, 1),
+        (raise(ends.stderr.as_fd())?, 2),
+        (raise(status.as_fd())?, STATUS),
     ];
+    let last = match program {
+        None => STATUS,
+        Some(program) => {
+            places.push((raise(program)?, PROGRAM));
+            PROGRAM
+        }
+    };
     if let Some(selector) = &ends.selector {
-        places.push((raise(&selector.read)?, SELECTOR_READ));
-        places.push((raise(&selector.write)?, SELECTOR_WRITE));
+        places.push((raise(selector.read.as_fd())?, SELECTOR_READ));
+        places.push((raise(selector.write.as_fd())?, SELECTOR_WRITE));
     } else {
         close_range(SELECTOR_READ, SELECTOR_WRITE);
     }
     for (from, to) in &places {
         place(from, *to)?;
     }
-    close_range(STATUS + 1, c_int::MAX);
+    close_range(last + 1, c_int::MAX);
     // The table above must not close numbers that now belong to nobody.
     std::mem::forget(places);
     Ok(())
 }
 
 fn place(from: &OwnedFd, to: c_int) -> io::Result<()> {
-    let flags = if to == STATUS { libc::O_CLOEXEC } else { 0 };
+    let flags = if to >= STATUS { libc::O_CLOEXEC } else { 0 };
     // SAFETY: `from` is open and at `ABOVE` or higher, so it differs from `to`. What `to` was before
     // belongs to a copy of the runner's table whose owners never run in this process.
     if unsafe { libc::dup3(from.as_raw_fd(), to, flags) } < 0 {
@@ -208,9 +317,9 @@ fn close_range(first: c_int, last: c_int) {
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0 as c_uint) };
 }
 
-/// `clone` like `fork`, into a new pid and IPC namespace. `None` in the child.
+/// `clone` like `fork`, into a new pid, IPC and mount namespace. `None` in the child.
 fn clone_namespace() -> io::Result<Option<Pid>> {
-    let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::SIGCHLD;
+    let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS | libc::SIGCHLD;
     // SAFETY: no CLONE_VM and no stack: the child gets a copy of the address space, as with fork.
     // The one thread of this process is the calling one. The C library's handlers of fork are not
     // run; it has no threads and no state that would need them.
@@ -275,8 +384,17 @@ fn execute(image: &Image) -> io::Error {
         list.iter().map(|text| text.as_ptr()).chain(end).collect()
     };
     let (argv, env) = (pointers(&image.argv), pointers(&image.env));
+    let (argv, env) = (argv.as_ptr(), env.as_ptr());
     // SAFETY: both lists end in a null pointer, and they and the strings outlive the call.
-    unsafe { libc::execve(image.path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    unsafe {
+        match &image.entry {
+            Entry::Path(path) => c_long::from(libc::execve(path.as_ptr(), argv, env)),
+            Entry::Opened(_, name) => {
+                let (at, flag) = (c_long::from(PROGRAM), c_long::from(libc::AT_EMPTY_PATH));
+                libc::syscall(libc::SYS_execveat, at, name.pointer(), argv, env, flag)
+            }
+        }
+    };
     io::Error::last_os_error()
 }
 

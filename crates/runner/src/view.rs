@@ -4,6 +4,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,
 };
+use rustix::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 /// One entry of the allow-list: what lies at or below `path` may be used in this way.
@@ -55,14 +56,21 @@ pub(crate) struct View(RulesetCreated);
 
 impl View {
     /// Opens the granted paths. Everything the kernel's Landlock knows is handled, so that whatever
-    /// is not granted is refused: files, TCP, and from ABI 6 signals and abstract sockets.
-    pub(crate) fn new(grants: &[Grant]) -> Result<Self, String> {
+    /// is not granted is refused: files, TCP, and from ABI 6 signals and abstract sockets. The
+    /// program itself is granted by its descriptor: it has no path where it will run.
+    pub(crate) fn new(grants: &[Grant], program: Option<BorrowedFd<'_>>) -> Result<Self, String> {
         let abi = abi(crate::spawn::landlock_abi())
             .ok_or("the kernel has no Landlock; nothing is run without it")?;
         let mut ruleset = ruleset(abi).map_err(|e| format!("Landlock: {e}"))?;
         for grant in grants.iter().filter(|grant| grant.path.exists()) {
             ruleset = allow(ruleset, abi, grant)
                 .map_err(|e| format!("Landlock, {}: {e}", grant.path.display()))?;
+        }
+        if let Some(program) = program {
+            let rights = Reach::Run.rights() & AccessFs::from_file(abi);
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(program, rights))
+                .map_err(|e| format!("Landlock, the program: {e}"))?;
         }
         Ok(Self(ruleset))
     }

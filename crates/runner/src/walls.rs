@@ -1,9 +1,11 @@
 //! What stands around each program that the runner starts, and the order in which it goes up.
 
 use crate::filter::{self, Audience};
+use crate::room;
 use crate::spawn::drop_bounding_set;
 use crate::view::{Grant, Reach, View, grant};
 use flightproof_frame::protocol::layout;
+use rustix::fd::BorrowedFd;
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
@@ -12,10 +14,20 @@ use seccompiler::BpfProgram;
 pub(crate) struct Walls {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    tree: Tree,
     cwd: &'static str,
     grants: Vec<Grant>,
     filters: Vec<BpfProgram>,
     limits: Vec<(Resource, u64)>,
+}
+
+/// The directory tree a program finds itself in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tree {
+    /// The session's.
+    Session,
+    /// One made for this run: see [`room`].
+    Own,
 }
 
 /// The uid and gid of every build in a session: one build reads what the one before wrote.
@@ -61,6 +73,7 @@ impl Walls {
         Ok(Self {
             uid: BUILD,
             gid: BUILD,
+            tree: Tree::Session,
             cwd: layout::TMP,
             grants,
             filters: filter::programs(Audience::Build)?,
@@ -68,12 +81,9 @@ impl Walls {
         })
     }
 
-    /// Around one case: it executes `program` and writes its scratch.
-    pub(crate) fn case(uid: u32, program: Option<&str>) -> Result<Self, String> {
+    /// Around one case: it is entered at `entry` (see [`Audience::Case`]) and writes its scratch.
+    pub(crate) fn case(uid: u32, entry: Option<u64>) -> Result<Self, String> {
         let mut grants = devices();
-        if let Some(name) = program {
-            grants.push(grant(format!("{}/{name}", layout::EXE), Reach::Run));
-        }
         for path in [
             "/usr/lib",
             "/usr/lib32",
@@ -89,9 +99,10 @@ impl Walls {
         Ok(Self {
             uid,
             gid: uid,
+            tree: Tree::Own,
             cwd: layout::CASE,
             grants,
-            filters: filter::programs(Audience::Case)?,
+            filters: filter::programs(Audience::Case(entry))?,
             limits: limits(CASE_FILES, CASE_FILE_BYTES),
         })
     }
@@ -103,19 +114,29 @@ impl Walls {
         Ok(Self {
             uid: UNPACK,
             gid: BUILD,
+            tree: Tree::Session,
             cwd: layout::VENDOR,
             grants: vec![grant(layout::VENDOR, Reach::Scratch)],
-            filters: filter::programs(Audience::Case)?,
+            filters: filter::programs(Audience::Case(None))?,
             limits,
         })
+    }
+
+    /// Makes the tree the program will see. For the first process of its mount namespace, which is
+    /// still the session's root.
+    pub(crate) fn make_tree(&self) -> Result<(), String> {
+        match self.tree {
+            Tree::Session => Ok(()),
+            Tree::Own => room::enter(),
+        }
     }
 
     /// Puts the walls up around the calling process. They cannot be taken down again.
     ///
     /// The order matters: paths are opened while that is still allowed, the uid goes before the
     /// last capability, and the filter comes last, because it forbids what went before.
-    pub(crate) fn enter(&self) -> Result<(), String> {
-        let view = View::new(&self.grants)?;
+    pub(crate) fn enter(&self, program: Option<BorrowedFd<'_>>) -> Result<(), String> {
+        let view = View::new(&self.grants, program)?;
         rustix::process::chdir(self.cwd).map_err(said("chdir"))?;
         self.set_limits()?;
         self.become_nobody()?;
@@ -202,13 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn a_case_reaches_its_program_its_scratch_and_libraries_only() {
-        let walls = Walls::case(1000, Some("prog")).unwrap();
-        assert_eq!(reach_of(&walls, "/exe/prog"), Some(Reach::Run));
+    fn a_case_reaches_its_scratch_and_libraries_only() {
+        let walls = Walls::case(1000, None).unwrap();
         assert_eq!(reach_of(&walls, "/case/x"), Some(Reach::Scratch));
         assert_eq!(reach_of(&walls, "/usr/lib/libc.so.6"), Some(Reach::Read));
         for path in [
-            "/exe/other",
+            "/exe/prog",
             "/flight/src/a",
             "/flight/target/a",
             "/runner/flights",

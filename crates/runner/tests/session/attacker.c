@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -15,6 +16,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -42,6 +44,24 @@ static void read_file(const char *path) {
     int fd = open(path, O_RDONLY);
     say(path, fd);
     if (fd >= 0) say("read", read(fd, buffer, sizeof buffer));
+}
+
+/* The number of a mount, never given twice: later mounts have larger ones. */
+static long mount_number(const char *path) {
+    struct statx is;
+    memset(&is, 0, sizeof is);
+    if (syscall(SYS_statx, AT_FDCWD, path, 0, 0x4000, &is) < 0) return -1;
+    return ((unsigned long *)&is)[18];
+}
+
+/* Whether a directory tells how long ago something happened in the session. */
+static int tells_age(const char *path) {
+    struct stat is;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (stat(path, &is)) return 0;
+    double age = now.tv_sec - is.st_ctim.tv_sec + (now.tv_nsec - is.st_ctim.tv_nsec) / 1e9;
+    return age > 0.2 && age < 600;
 }
 
 int main(int argc, char **argv, char **envp) {
@@ -157,6 +177,26 @@ int main(int argc, char **argv, char **envp) {
         write_file("/dev/x", "x");
         execl("/toolchain/attacker", "a", "whoami", NULL);
         say("exec", -1);
+        return 0;
+    }
+    if (is(act, "who-am-i-really")) {
+        const char *places[] = {"/", "/exe", "/flight", "/tmp", "/runner", "/etc", "/dev", "/toolchain", "/case",
+            "/usr/local", "/lib64", 0};
+        char name[17] = {0};
+        prctl(PR_GET_NAME, name);
+        printf("%s %s %s\n", argv[0], (char *)getauxval(AT_EXECFN), name);
+        struct stat st;
+        say("short", stat("/exe/attacker", &st) ? -1 : st.st_size);
+        say("own", open((char *)getauxval(AT_EXECFN), O_RDONLY));
+        say("again", fcntl(6, F_GETFD));
+        for (const char **p = places; *p; p++) if (tells_age(*p)) printf("%s tells its age\n", *p);
+        return 0;
+    }
+    if (is(act, "mounts")) { printf("%ld\n", mount_number("/case") - mount_number("/")); return 0; }
+    if (is(act, "loader")) {
+        char *args[] = {"ld", "/case/program", 0}, *none[] = {0};
+        execve("/lib64/ld-linux-x86-64.so.2", args, none);
+        say("loader", -1);
         return 0;
     }
     if (is(act, "descriptors")) {

@@ -145,3 +145,42 @@ fn a_program_in_memory_is_not_executed() {
     let outcome = bubble.attack("memory-exec");
     assert_eq!(text(&outcome.stdout), "memfd 0 ok\nexec -1 EPERM\n");
 }
+
+/// A program that knew whether it is the pristine or the mutated one, or how many runs there were
+/// before it, could behave while it is judged and fall over only where that counts as a kill.
+#[test]
+fn a_program_learns_neither_its_name_nor_the_age_of_the_session() {
+    let mut bubble = open_or_return!(Bubble::with_attacker());
+    bubble.promote_as("/toolchain/attacker", "other");
+    std::thread::sleep(Duration::from_millis(400));
+    for program in ["attacker", "other"] {
+        let mut exec = case(&["who-am-i-really"]);
+        exec.program = program.to_owned();
+        let seen = bubble.exec(&exec);
+        let wanted = "program /dev/fd/6 program\nshort -1 ENOENT\nown -1 ENOENT\nagain -1 EBADF\n";
+        assert_eq!(
+            (text(&seen.stdout).as_str(), seen.status),
+            (wanted, exited(0)),
+            "{program}"
+        );
+    }
+}
+
+#[test]
+fn mounts_do_not_number_the_runs() {
+    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut last = String::new();
+    for _ in 0..70 {
+        last = text(&bubble.attack("mounts").stdout);
+    }
+    // Other tests mount things, too, but not that many while one run starts.
+    let apart: i64 = last.trim().parse().unwrap();
+    assert!(apart.abs() < 50, "{apart}");
+}
+
+#[test]
+fn the_loader_starts_no_program_of_the_scratch() {
+    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let seen = text(&bubble.attack("loader").stdout);
+    assert_eq!(seen, "loader -1 EACCES\n");
+}

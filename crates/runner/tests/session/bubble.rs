@@ -90,7 +90,11 @@ impl Bubble {
 
     /// Makes a tool of the build a program of the cases.
     pub(crate) fn promote_tool(&mut self, tool: &str) {
-        let name = tool.rsplit('/').next().unwrap().to_owned();
+        self.promote_as(tool, tool.rsplit('/').next().unwrap());
+    }
+
+    pub(crate) fn promote_as(&mut self, tool: &str, name: &str) {
+        let name = name.to_owned();
         let from = format!("/flight/target/{name}");
         let copied = self.exec(&build("/usr/bin/cp", &[tool, &from]));
         let done = (copied.status, text(&copied.stderr));

@@ -126,7 +126,10 @@ fn ends_are_told_apart() {
     let Status::LaunchFailed { reason } = bubble.exec(&absent).status else {
         panic!("an absent program was launched");
     };
-    assert!(reason.starts_with("execve: No such file"), "{reason}");
+    assert!(
+        reason.starts_with("open the program: No such file"),
+        "{reason}"
+    );
     absent.program = "../runner/flights".into();
     let reply = bubble.call(&Request::Exec(absent));
     assert!(refused_with(&reply, "runner/BAD_EXEC"), "{reply:?}");

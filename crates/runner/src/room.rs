@@ -1,0 +1,76 @@
+//! The tree a case sees: made anew for each run, in a mount namespace of the run's own.
+//!
+//! Landlock keeps a case from opening the session's places, but not from asking for their times,
+//! sizes and mount numbers. Those say how old the session is, how many runs there were before, and
+//! which programs wait: enough to behave while being judged and to fall over among the mutants. In
+//! here everything is either the machine's, and older than the session, or as old as the run.
+
+use flightproof_frame::protocol::layout;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
+};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// Where the tree is put together; the session has a mount point there that nobody uses.
+const SITE: &str = "/tmp";
+/// What of the session is in it, each as it is there: a link, a directory, a device.
+const SHOWN: [&str; 14] = [
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    layout::CASE,
+];
+
+/// Moves the calling process, which is alone in its mount namespace, into a tree of its own.
+pub(crate) fn enter() -> Result<(), String> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", SITE, "tmpfs", flags, c"mode=0755,size=64k")
+        .map_err(|e| format!("mount {SITE}: {e}"))?;
+    SHOWN
+        .iter()
+        .try_for_each(|shown| show(shown).map_err(|e| format!("show {shown}: {e}")))?;
+    turn(flags).map_err(|e| format!("change the root: {e}"))
+}
+
+fn show(shown: &str) -> std::io::Result<()> {
+    let Ok(is) = fs::symlink_metadata(shown) else {
+        return Ok(());
+    };
+    let place = format!("{SITE}{shown}");
+    let place = Path::new(&place);
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if is.is_symlink() {
+        return symlink(fs::read_link(shown)?, place);
+    }
+    if is.is_dir() {
+        fs::create_dir(place)?;
+        return Ok(mount_bind_recursive(shown, place)?);
+    }
+    mknodat(CWD, place, FileType::RegularFile, Mode::RUSR, 0)?;
+    Ok(mount_bind(shown, place)?)
+}
+
+/// The old root ends up above the new one at the same place, and is taken away with all below it.
+fn turn(flags: MountFlags) -> std::io::Result<()> {
+    rustix::process::chdir(SITE)?;
+    rustix::process::pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    rustix::process::chdir("/")?;
+    mount_remount("/", flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
+    Ok(())
+}
