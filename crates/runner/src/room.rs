@@ -1,15 +1,22 @@
-//! The tree a case sees: made anew for each run, in a mount namespace of the run's own.
+//! What a run sees of the session's tree, in a mount namespace of the run's own.
 //!
+//! A build gets its scratches empty: an earlier one may have left a configuration there that cargo
+//! would obey. Only its output stays, for that is what later builds take dependencies from.
+//!
+//! A case gets another tree altogether, made anew for each run.
 //! Landlock keeps a case from opening the session's places, but not from asking for their times,
 //! sizes and mount numbers. Those say how old the session is, how many runs there were before, and
 //! which programs wait: enough to behave while being judged and to fall over among the mutants. In
 //! here everything is either the machine's, and older than the session, or as old as the run.
 
+use crate::walls::BUILD;
 use flightproof_frame::protocol::layout;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, mknodat, statvfs};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
 };
+use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -43,6 +50,21 @@ pub(crate) fn enter() -> Result<(), String> {
         .iter()
         .try_for_each(|shown| show(shown).map_err(|e| format!("show {shown}: {e}")))?;
     turn(flags).map_err(|e| format!("change the root: {e}"))
+}
+
+/// Puts an empty file system over each scratch of the builds. It goes with the namespace.
+pub(crate) fn renew_scratches() -> Result<(), String> {
+    let renew = |place: &str| -> rustix::io::Result<()> {
+        let below = statvfs(place)?;
+        let size = below.f_blocks.saturating_mul(below.f_frsize);
+        let options = format!("size={size},mode=0755,uid={BUILD},gid={BUILD}");
+        let options = CString::new(options).map_err(|_nul| Errno::INVAL)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("tmpfs", place, "tmpfs", flags, options.as_c_str())
+    };
+    [layout::CARGO_HOME, layout::TMP]
+        .iter()
+        .try_for_each(|place| renew(place).map_err(|e| format!("renew {place}: {e}")))
 }
 
 fn show(shown: &str) -> std::io::Result<()> {

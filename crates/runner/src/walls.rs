@@ -26,6 +26,8 @@ pub(crate) struct Walls {
 enum Tree {
     /// The session's.
     Session,
+    /// The session's, with scratches of this run over the build's: see [`room`].
+    Build,
     /// One made for this run: see [`room`].
     Own,
 }
@@ -73,7 +75,7 @@ impl Walls {
         Ok(Self {
             uid: BUILD,
             gid: BUILD,
-            tree: Tree::Session,
+            tree: Tree::Build,
             cwd: layout::TMP,
             grants,
             filters: filter::programs(Audience::Build)?,
@@ -127,6 +129,7 @@ impl Walls {
     pub(crate) fn make_tree(&self) -> Result<(), String> {
         match self.tree {
             Tree::Session => Ok(()),
+            Tree::Build => room::renew_scratches(),
             Tree::Own => room::enter(),
         }
     }

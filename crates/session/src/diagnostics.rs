@@ -7,8 +7,6 @@ use serde::Deserialize;
 
 /// Most diagnostics kept; a person reads twelve, a mutation run needs one per mutant.
 const MAX_DIAGNOSTICS: usize = 400;
-/// Longest line that is read as JSON, bytes; longer ones are no message of cargo's worth having.
-const MAX_LINE: usize = 1 << 20;
 /// Longest first line of a message kept, characters.
 const MAX_MESSAGE: usize = 400;
 /// Most primary spans of one diagnostic.
@@ -94,13 +92,12 @@ struct Expansion {
 
 impl Messages {
     /// Reads standard output of `cargo build --message-format=json`. Lines that are no such
-    /// message are skipped: build scripts and macros may print there.
+    /// message are skipped: macros may print there. No line is too long: what a build script says
+    /// is part of the message that it ran, and the whole output is bounded by its limit.
     pub(crate) fn parse(stdout: &[u8]) -> Self {
         let mut messages = Self::default();
         for line in stdout.split(|b| *b == b'\n') {
-            if line.len() <= MAX_LINE
-                && let Ok(message) = serde_json::from_slice(line)
-            {
+            if let Ok(message) = serde_json::from_slice(line) {
                 messages.take(message);
             }
         }
@@ -114,9 +111,7 @@ impl Messages {
     pub(crate) fn parse_rustc(stderr: &[u8]) -> Self {
         let mut messages = Self::default();
         for line in stderr.split(|b| *b == b'\n') {
-            if line.len() <= MAX_LINE
-                && let Ok(message) = serde_json::from_slice(line)
-            {
+            if let Ok(message) = serde_json::from_slice(line) {
                 messages.take(Message::Compiler { message });
             }
         }
@@ -255,9 +250,17 @@ mod tests {
     fn what_is_no_message_is_skipped() {
         let lines = b"warning from a build script\n{\"reason\":\"new-kind\",\"x\":1}\n{\"reason\":5}\n\xff\n[]\n\n";
         assert_eq!(Messages::parse(lines), Messages::default());
-        let mut long = vec![b' '; MAX_LINE];
-        long.extend(error("x", json!([])).to_string().bytes());
-        assert!(Messages::parse(&long).diagnostics.is_empty());
+    }
+
+    #[test]
+    fn a_message_is_read_however_long_its_line_is() {
+        let said = "x".repeat(2 << 20);
+        let ran = json!({"reason": "build-script-executed", "env": [["A", said]]});
+        assert!(parse(&[ran]).build_scripts);
+        let features = json!({"reason": "compiler-artifact", "manifest_path": "/flight/src/Cargo.toml",
+            "target": {"name": "m", "kind": ["proc-macro"]}, "filenames": [], "executable": null,
+            "features": [said]});
+        assert!(parse(&[features]).proc_macros());
     }
 
     #[test]

@@ -440,3 +440,42 @@ fn an_ordinary_user_without_a_cgroup_is_told_how_to_get_one() {
     let todo = SessionCode::NoDelegation.explanation().todo;
     assert!(todo.contains("systemd-run --user --scope -p Delegate=yes -- flights"));
 }
+
+/// What a build script says becomes part of cargo's message about it: a megabyte of variables must
+/// not push the one message out of sight that says a script ran. And what it leaves for a later
+/// build's cargo to obey is gone by then.
+#[test]
+fn a_build_script_neither_hides_by_saying_much_nor_sets_up_the_next_build() {
+    let site = Site::new();
+    let mut session = site.open();
+    let script = r#"fn main() {
+        for i in 0..12 { println!("cargo:rustc-env=LONG{i}={}", "x".repeat(100_000)); }
+        for dir in ["/flight/home", "/flight/tmp/.cargo"] {
+            std::fs::create_dir_all(dir).unwrap();
+            std::fs::write(format!("{dir}/config.toml"), "[build]\nrustc-wrapper = \"/usr/bin/false\"\n").unwrap();
+        }
+    }"#;
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("build.rs", script),
+        ("src/main.rs", "fn main() { println!(\"1\"); }\n"),
+    ];
+    let archive = site::tree(&files);
+    let mut workshop =
+        Workshop::furnish(&mut session, &archive, &ship(&[]).unwrap(), None, WALL_MS).unwrap();
+    let answer = workshop.build(&mut session, &binary("demo")).unwrap();
+    let BuildAnswer::Built(built) = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(built.record.build_scripts);
+    let mut again = binary("demo");
+    again.overlay.insert(
+        "src/main.rs".parse().unwrap(),
+        b"fn main() { println!(\"2\"); }".as_slice().into(),
+    );
+    let answer = workshop.build(&mut session, &again).unwrap();
+    assert!(matches!(answer, BuildAnswer::Built(_)), "{answer:?}");
+    let seen = observe::run(&mut session, &case("demo", &[])).unwrap();
+    assert_eq!(&*seen.stdout, b"2\n");
+}
