@@ -281,6 +281,13 @@ fn a_waiver_names_mutant_source_and_reason_once() {
         |mutant: &str, reason: &str| json!({"mutant": mutant, "source": source, "reason": reason});
     let with = |waivers: Vec<Value>| read(&document(&[("waivers", json!(waivers))]));
     assert!(with(vec![waiver("a", "why"), waiver("b", "why")]).is_ok());
+    for id in [
+        "src/lib.rs:41:12 relational < -> <=",
+        "src/lib.rs:2:5 condition a_long_condition_that_is_cut_after_fort… -> true",
+        "src/lib.rs:7 unjudged const-context",
+    ] {
+        assert!(with(vec![waiver(id, "why")]).is_ok(), "{id}");
+    }
     for bad in [
         vec![waiver("", "why")],
         vec![waiver("a\nb", "why")],
