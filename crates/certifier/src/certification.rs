@@ -352,6 +352,10 @@ impl<'a> Certification<'a> {
             return Ok(self.pass(1));
         }
         self.compare_passes()?;
+        self.trial().unjudged().map_err(|refusal| Failure {
+            gate: Gate::Mutation,
+            refusal,
+        })?;
         Ok(self.after_passes())
     }
 
@@ -493,7 +497,7 @@ impl<'a> Certification<'a> {
         }
     }
 
-    fn judge_trial(&self) -> Result<Tally, Failure> {
+    fn trial(&self) -> Trial<'_> {
         Trial {
             plan: &self.plan,
             control: self.control.unwrap_or(Fate::NotRun),
@@ -501,8 +505,10 @@ impl<'a> Certification<'a> {
             fates: self.fates.clone(),
             waivers: &self.waivers,
         }
-        .judge()
-        .map_err(|refusal| Failure {
+    }
+
+    fn judge_trial(&self) -> Result<Tally, Failure> {
+        self.trial().judge().map_err(|refusal| Failure {
             gate: Gate::Mutation,
             refusal,
         })
@@ -523,17 +529,20 @@ impl<'a> Certification<'a> {
                 .map(|(kill, n)| (kill.name().to_owned(), *n))
                 .collect(),
             survived: (tally.generated - tally.unviable) - killed - tally.waived,
-            waived: self
-                .waivers
-                .iter()
-                .map(|w| WaiverClaim {
-                    mutant: w.mutant.clone(),
-                    source: w.source,
-                    reason: w.reason.clone(),
-                })
-                .collect(),
+            waived: self.waived(|waiver| !self.plan.is_unjudged(waiver)),
+            unjudged: self.waived(|waiver| self.plan.is_unjudged(waiver)),
             lines: self.lines_claim(),
         })
+    }
+
+    fn waived(&self, which: impl Fn(&Waiver) -> bool) -> Vec<WaiverClaim> {
+        let waivers = self.waivers.iter().filter(|waiver| which(waiver));
+        let claims = waivers.map(|w| WaiverClaim {
+            mutant: w.mutant.clone(),
+            source: w.source,
+            reason: w.reason.clone(),
+        });
+        claims.collect()
     }
 
     fn lines_claim(&self) -> LinesClaim {

@@ -211,6 +211,8 @@ pub struct MutationClaim {
     pub survived: u64,
     /// Mutants no case noticed and the witness's owner waived.
     pub waived: Vec<WaiverClaim>,
+    /// Changed places that no mutant can judge and the witness's owner waived.
+    pub unjudged: Vec<WaiverClaim>,
     /// What became of the changed lines.
     pub lines: LinesClaim,
 }
@@ -220,11 +222,11 @@ impl MutationClaim {
     pub const BY_VALUE: &str = "value";
 }
 
-/// One waived mutant.
+/// One waived mutant or place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WaiverClaim {
-    /// The mutant's id.
+    /// The mutant's id, or the place's.
     pub mutant: String,
     /// SHA-256 of the source file it was waived in.
     pub source: Digest,

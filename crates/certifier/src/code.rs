@@ -247,6 +247,9 @@ flightproof_core::refusal_codes! {
         /// A mutant was not in force when its case ran.
         MutantNotLoaded = "MUTANT_NOT_LOADED", Input,
             "a run ended before its mutant was selected", "such a run says nothing about the mutant; it never counts as a kill", "make sure that the witness's program really contains the changed code";
+        /// Changed code that nothing judges.
+        UnjudgedCode = "UNJUDGED_CODE", Input,
+            "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move it where it runs, or have the witness's owner waive it by the id in the notes";
         /// There is changed code and no mutant of it.
         NoMutants = "NO_MUTANTS", Input,
             "no mutant could be made of the changed code", "without mutants nothing shows that the witness would notice a wrong change", "move the change where it runs, out of constants, unsafe code and unknown macros, or have it reviewed by a person";

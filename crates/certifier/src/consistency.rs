@@ -163,12 +163,13 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
         "changed lines and their classes",
         sum([lines.mutated, lines.inert, lines.data, lines.unmutated]) == Some(lines.changed),
     )?;
-    let mut ids: Vec<&str> = mutation.waived.iter().map(|w| w.mutant.as_str()).collect();
+    let all = mutation.waived.iter().chain(&mutation.unjudged);
+    let mut ids: Vec<&str> = all.map(|w| w.mutant.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
     agree(
         "waivers and distinct mutants",
-        ids.len() == mutation.waived.len(),
+        ids.len() == mutation.waived.len() + mutation.unjudged.len(),
     )
 }
 

@@ -133,6 +133,50 @@ impl<'a> Includer<'a> {
     }
 }
 
+/// Whether a Rust file of the tree takes in the bytes of a file of this name as a value:
+/// documentation is no value.
+pub(crate) fn compiled_in(tree: &Tree<'_>, name: &str) -> bool {
+    let takes_in = |content: &[u8]| {
+        (contains(content, b"include_str") || contains(content, b"include_bytes"))
+            && contains(content, name.as_bytes())
+    };
+    tree.files()
+        .filter(|(path, content)| path.ends_with(".rs") && takes_in(content))
+        .any(|(path, content)| {
+            let values = RelPath::new(path).ok().and_then(|path| {
+                with_tokens(&path, content, |tokens| values_of(&flatten(tokens))).ok()
+            });
+            values.is_none_or(|values| {
+                values
+                    .iter()
+                    .any(|text| text.trim_end_matches(['"', '#']).ends_with(name))
+            })
+        })
+}
+
+/// Literals near `include_str!` and `include_bytes!`, except in `doc = include_str!(…)`.
+fn values_of(tokens: &[Token]) -> Vec<String> {
+    /// `include_str!(concat!(env!("DIR"), "/", "name"))` is about the longest form there is.
+    const MOST_TOKENS: usize = 24;
+    let mut out = Vec::new();
+    for at in 0..tokens.len() {
+        let around = Around { tokens, at };
+        if !around.is_call(&["include_str", "include_bytes"]) {
+            continue;
+        }
+        let before = at.checked_sub(2).and_then(|at| tokens.get(at));
+        if around.before('=') && before.is_some_and(|t| t.kind == Kind::Name("doc".to_owned())) {
+            continue;
+        }
+        let near = tokens.iter().skip(at).take(MOST_TOKENS);
+        out.extend(near.filter_map(|token| match &token.kind {
+            Kind::Literal(text) => Some(text.clone()),
+            _ => None,
+        }));
+    }
+    out
+}
+
 fn contains(content: &[u8], needle: &[u8]) -> bool {
     content.windows(needle.len()).any(|window| window == needle)
 }

@@ -1,6 +1,9 @@
 //! From a captured change to the input of the mutation engine: which files, which lines, compiled
 //! into what.
 
+mod beside;
+mod layout;
+
 use crate::lines::{changed_lines, is_rust};
 use crate::mutation::{EditedFile, FileRole, MutationInput};
 use crate::tree::Tree;
@@ -37,6 +40,7 @@ pub(crate) fn lines(captured: &Captured) -> ChangedLines {
 /// What mutants are made from.
 pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
     let mut files = Vec::new();
+    let beside = beside::unjudged(captured, tree);
     let mut roots = BTreeMap::new();
     for change in captured.changes.iter().filter(|c| is_rust(&c.path)) {
         let Some(new) = &change.new else { continue };
@@ -47,11 +51,17 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
         files.push(EditedFile {
             path: change.path.clone(),
             text: new.content.clone(),
+            old: change.old.as_ref().map(|old| old.content.clone()),
             lines: lines_of(change),
-            role: package.role(&change.path),
+            role: package.role(tree, &change.path),
         });
     }
-    MutationInput { files, roots, seed }
+    MutationInput {
+        files,
+        roots,
+        beside,
+        seed,
+    }
 }
 
 fn lines_of(change: &Change) -> BTreeSet<u32> {
@@ -93,7 +103,7 @@ impl Package {
         }
     }
 
-    fn role(&self, path: &RelPath) -> FileRole {
+    fn role(&self, tree: &Tree<'_>, path: &RelPath) -> FileRole {
         let inner = path
             .as_str()
             .strip_prefix(&self.folder)
@@ -114,6 +124,8 @@ impl Package {
             });
         if macros || inner == script {
             FileRole::BuildTime
+        } else if layout::is_tests(tree, &self.folder, path) {
+            FileRole::Tests
         } else {
             FileRole::Program
         }

@@ -78,7 +78,7 @@ fn verified(statement: Statement, payload: &dsse::VerifiedPayload) -> Verified {
         repository: inputs.request.repository,
         head: inputs.request.head,
         gates: statement.predicate.gates,
-        waivers: inputs.mutation.waived,
+        waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
         witness: inputs.witness.commitment,
         signers: payload.signers().to_vec(),
     }
@@ -136,7 +136,7 @@ fn allowed(statement: &Statement, policy: &Policy) -> Result<(), CertifierError>
     if inputs.witness.public && !allow.public_witness {
         return Err(CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
     }
-    let waived = inputs.mutation.waived.len() as u64;
+    let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
     if waived > allow.waivers_max {
         return Err(CertifierCode::WaiversTooMany.refuse(format_args!(
             "{waived}, at most {} allowed",

@@ -17,12 +17,14 @@ fn input(files: &[(&str, &str, FileRole)], lines: Option<&[u32]>) -> MutationInp
     let edited = |(path, text, role): &(&str, &str, FileRole)| EditedFile {
         path: RelPath::new(path).unwrap(),
         text: Bytes::from(text.as_bytes()),
+        old: None,
         lines: lines.map_or_else(|| (1..=9999).collect(), |l| l.iter().copied().collect()),
         role: *role,
     };
     MutationInput {
         files: files.iter().map(edited).collect(),
         roots: BTreeMap::new(),
+        beside: Vec::new(),
         seed: [1; 32],
     }
 }
@@ -111,7 +113,7 @@ fn only_changed_lines_carry_mutants() {
 
 #[test]
 fn every_family_has_a_mutant_and_lines_stay_where_they_were() {
-    let text = "fn f(a: i32, b: bool, s: &str) -> i32 {\n    if b && a < 3 {\n        return -a;\n    }\n    if s == \"x\" {\n        return 1;\n    }\n    let mut n = a\n        * 2;\n    n += 1;\n    match n { 3 => g(true), _ => n }\n}\n";
+    let text = "fn f(a: i32, b: bool, s: &str) -> i32 {\n    if s.contains('y') && b && a < 3 {\n        return -a;\n    }\n    if s == \"x\" {\n        return 1;\n    }\n    let mut n = a\n        * 2;\n    n += 1;\n    match n { 3 => g(true), _ => n }\n}\n";
     let plan = plan_of(text, None);
     let families: BTreeSet<Operator> = plan.mutants.iter().map(|m| m.operator).collect();
     assert_eq!(families, BTreeSet::from(Operator::ALL));
@@ -128,7 +130,7 @@ fn every_family_has_a_mutant_and_lines_stay_where_they_were() {
 
 #[test]
 fn places_without_mutants_are_named_with_the_reason() {
-    let text = "const A: u64 = 133_700;\nconst fn c(x: u64) -> u64 {\n    x + 1\n}\nunsafe fn u(x: u64) -> u64 {\n    x + 1\n}\n#[cfg(test)]\nmod tests {\n    fn t() { assert!(1 < 2) }\n}\nstruct S(u8);\nfn f(v: &mut Vec<u64>) {\n    v.clear();\n    other! { 1 + 1 }\n}\n";
+    let text = "const A: u64 = 133_700;\nconst fn c(x: u64) -> u64 {\n    x + 1\n}\nunsafe fn u(x: u64) -> u64 {\n    x + 1\n}\n#[cfg(test)]\nmod tests {\n    fn t() { assert!(1 < 2) }\n}\nstruct S(u8);\nfn f(v: &mut Vec<u64>) {\n    let w = fill(v);\n    other! { w }\n}\n";
     let plan = plan_of(text, None);
     let why: BTreeMap<u32, Silence> = plan.unmutated.iter().map(|u| (u.line, u.why)).collect();
     for (line, expected) in [
@@ -147,7 +149,7 @@ fn places_without_mutants_are_named_with_the_reason() {
     let plan = MutationPlan::new(build).unwrap();
     assert!(plan.mutants.is_empty() && plan.overlay.is_empty());
     assert!(plan.unmutated.iter().all(|u| u.why == Silence::BuildTime));
-    assert_eq!(code(good(&plan).judge()), "certifier/NO_MUTANTS");
+    assert_eq!(code(good(&plan).judge()), "certifier/UNJUDGED_CODE");
 }
 
 #[test]
@@ -263,7 +265,9 @@ fn a_change_of_tests_alone_has_nothing_to_mutate_and_a_change_of_constants_is_re
     );
     assert_eq!(good(&tests).judge().unwrap(), Tally::default());
     let constants = plan_of("const A: u64 = 5;\n", None);
-    assert_eq!(code(good(&constants).judge()), "certifier/NO_MUTANTS");
+    assert_eq!(code(good(&constants).judge()), "certifier/UNJUDGED_CODE");
+    let declaration = plan_of("struct A;\n", None);
+    assert_eq!(code(good(&declaration).judge()), "certifier/NO_MUTANTS");
 }
 
 #[test]

@@ -12,7 +12,9 @@
 //! the code is part of the program and is mutated in the next round.
 
 mod attribution;
+mod choice;
 mod guard;
+mod names;
 mod operator;
 mod plan;
 mod render;
@@ -27,8 +29,9 @@ mod walker;
 pub use attribution::Attribution;
 pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
-pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unmutated};
+pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unjudged, Unmutated};
 pub use survey::Silence;
+pub(crate) use syntax::is_test_only;
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 
 /// Most mutants of one change. A program of this many is still built in seconds; a change that

@@ -27,13 +27,18 @@ pub enum Operator {
     BoolLiteral,
     /// A string literal to the empty string and to another one.
     StringLiteral,
+    /// A character, byte, float, byte string or C string literal to another one.
+    PlainLiteral,
     /// `-x` and `!x` to `x`.
     UnaryDelete,
+    /// A statement that only has an effect, to nothing. Without this an effect that no case looks
+    /// at would leave no trace.
+    StatementDelete,
 }
 
 impl Operator {
     /// Every family.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Relational,
         Self::Equality,
         Self::Logical,
@@ -45,7 +50,9 @@ impl Operator {
         Self::IntegerLiteral,
         Self::BoolLiteral,
         Self::StringLiteral,
+        Self::PlainLiteral,
         Self::UnaryDelete,
+        Self::StatementDelete,
     ];
 
     /// The stable name, as in a mutant's id and on a certificate.
@@ -62,7 +69,9 @@ impl Operator {
             Self::IntegerLiteral => "integer-literal",
             Self::BoolLiteral => "bool-literal",
             Self::StringLiteral => "string-literal",
+            Self::PlainLiteral => "plain-literal",
             Self::UnaryDelete => "unary-delete",
+            Self::StatementDelete => "statement-delete",
         }
     }
 }
@@ -104,7 +113,7 @@ pub(super) fn binary(op: &BinOp) -> Option<(Operator, &'static str, &'static [&'
     })
 }
 
-/// The other values of a literal that is mutated: integers, booleans, strings.
+/// The other values of a literal.
 pub(super) fn literal(lit: &Lit) -> Option<(Operator, Vec<String>)> {
     match lit {
         Lit::Int(int) => Some((
@@ -120,8 +129,36 @@ pub(super) fn literal(lit: &Lit) -> Option<(Operator, Vec<String>)> {
                 others.map(|other| format!("{other:?}")).collect(),
             ))
         }
+        Lit::Char(c) => plain(&["'x'", "'~'"], |other| other != format!("{:?}", c.value())),
+        Lit::Byte(b) => plain(&["b'x'", "b'~'"], |other| {
+            other.as_bytes().get(2) != Some(&b.value())
+        }),
+        Lit::Float(f) => {
+            let suffix = f.suffix();
+            let own: f64 = f.base10_parse().ok()?;
+            let others = ["0.0", "1.0", "2.5"]
+                .into_iter()
+                .filter(|other| other.parse::<f64>().is_ok_and(|o| (o - own).abs() > 0.0));
+            let others = others.map(|other| format!("{other}{suffix}")).collect();
+            Some((Operator::PlainLiteral, others))
+        }
+        // Another value of the same type, and a type that knows its length keeps it.
+        Lit::ByteStr(s) => {
+            let other: Vec<u8> = s.value().iter().map(|b| b ^ 1).collect();
+            let code = format!("b\"{}\"", other.escape_ascii());
+            (!other.is_empty()).then_some((Operator::PlainLiteral, vec![code]))
+        }
+        Lit::CStr(_) => plain(&["c\"\"", "c\"xyzzy\""], |_| true),
         _ => None,
     }
+}
+
+fn plain(others: &[&str], differs: impl Fn(&str) -> bool) -> Option<(Operator, Vec<String>)> {
+    let others = others.iter().filter(|other| differs(other));
+    Some((
+        Operator::PlainLiteral,
+        others.map(|other| (*other).to_owned()).collect(),
+    ))
 }
 
 /// Whether a literal stands under a minus.

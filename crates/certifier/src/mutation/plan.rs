@@ -10,11 +10,12 @@ use super::guard::guard;
 use super::operator::Operator;
 use super::render::{Arm, Rendered, Spot, SpotKind};
 use super::source::Surveyed;
-use super::survey::{Alternative, Function, Silence};
+use super::survey::{Alternative, EffectForm, Function, Silence};
 use super::syntax::one_line;
 use super::text::{first_item, split_prefix};
 use super::{MAX_CODE_BYTES, MAX_MUTANTS};
 use crate::tokens::with_tokens;
+use crate::witness::Waiver;
 use crate::{CertifierCode, CertifierError};
 
 /// What mutants are made from. The same input gives the same plan, byte for byte.
@@ -25,6 +26,8 @@ pub struct MutationInput {
     /// Root files of the crates of edition 2015 that hold a changed file, as they are now: there
     /// the guard must be declared. Declaring it in a root of a newer edition changes nothing.
     pub roots: BTreeMap<RelPath, Bytes>,
+    /// What changed beside Rust source and decides about the program all the same.
+    pub beside: Vec<Unjudged>,
     /// Entropy drawn after the candidate's bytes were fixed. Recorded, so that a replay has it.
     pub seed: [u8; 32],
 }
@@ -36,6 +39,8 @@ pub struct EditedFile {
     pub path: RelPath,
     /// Its content now.
     pub text: Bytes,
+    /// Its content in the baseline, if it was there.
+    pub old: Option<Bytes>,
     /// Its changed lines, from 1.
     pub lines: BTreeSet<u32>,
     /// What its manifest makes of it.
@@ -47,6 +52,8 @@ pub struct EditedFile {
 pub enum FileRole {
     /// The judged program, or tests beside it.
     Program,
+    /// Tests, benchmarks or examples, as the package lays them out. Its tripwire proves it.
+    Tests,
     /// A build script or a procedural macro: it runs while building, where no mutant is selected.
     BuildTime,
 }
@@ -89,6 +96,34 @@ pub struct Unmutated {
     pub why: Silence,
 }
 
+/// Something that changed and ships, and that no mutant can show to matter. It is refused, unless
+/// the witness's owner waives it by its id and the digest of its file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unjudged {
+    /// The file.
+    pub file: RelPath,
+    /// Line, from 1; 0 for a whole file.
+    pub line: u32,
+    /// Why.
+    pub why: Silence,
+    /// What is meant where a line does not say it: the key of a manifest.
+    pub what: String,
+    /// SHA-256 of the file's content: what a waiver is bound to.
+    pub source: Digest,
+}
+
+impl Unjudged {
+    /// Stable and readable: `src/lib.rs:7 unjudged const-context`.
+    pub fn id(&self) -> String {
+        let (file, why) = (&self.file, self.why.name());
+        let space = if self.what.is_empty() { "" } else { " " };
+        match self.line {
+            0 => format!("{file} unjudged {why}{space}{}", self.what),
+            line => format!("{file}:{line} unjudged {why}{space}{}", self.what),
+        }
+    }
+}
+
 /// All mutants of a change, and the files that hold them.
 #[derive(Debug, Clone)]
 pub struct MutationPlan {
@@ -102,6 +137,8 @@ pub struct MutationPlan {
     pub overlay: BTreeMap<RelPath, Bytes>,
     /// Changed lines of code without a mutant of their own, ordered.
     pub unmutated: Vec<Unmutated>,
+    /// What nothing judges, ordered.
+    pub unjudged: BTreeSet<Unjudged>,
     /// Number of changed lines of code with one.
     pub mutated_lines: u64,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
@@ -156,9 +193,16 @@ impl MutationPlan {
         Self::build(self.input.clone(), dropped, opened)
     }
 
+    /// Whether a waiver is for a place that no mutant can judge.
+    pub fn is_unjudged(&self, waiver: &Waiver) -> bool {
+        let mut places = self.unjudged.iter();
+        places.any(|place| waiver.source == place.source && waiver.mutant == place.id())
+    }
+
     /// Whether no changed line is code of the program: there is nothing to mutate.
     pub fn is_vacuous(&self) -> bool {
-        self.mutants.is_empty() && self.unmutated.iter().all(|u| u.why == Silence::TestOnly)
+        let judged_elsewhere = |u: &Unmutated| u.why == Silence::TestOnly || u.why.must_be_waived();
+        self.mutants.is_empty() && self.unmutated.iter().all(judged_elsewhere)
     }
 
     /// Indexes of the mutants the compiler accepts.
@@ -178,6 +222,7 @@ impl MutationPlan {
             placebos: Vec::new(),
             overlay: BTreeMap::new(),
             unmutated: Vec::new(),
+            unjudged: input.beside.iter().cloned().collect(),
             mutated_lines: 0,
             rendered: BTreeMap::new(),
             dropped,
@@ -211,6 +256,7 @@ impl MutationPlan {
         let mut spots = self.spots(file, &surveyed)?;
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
+        self.note_unjudged(file, &surveyed);
         let code = surveyed.code.intersection(&file.lines).count();
         let silent = self
             .unmutated
@@ -302,6 +348,39 @@ impl MutationPlan {
         }
     }
 
+    /// Stretches no mutant reaches, at their first changed line, and lines left without a mutant.
+    fn note_unjudged(&mut self, file: &EditedFile, found: &Surveyed) {
+        let source = Digest::of(&file.text);
+        let unjudged = |line, why| Unjudged {
+            file: file.path.clone(),
+            line,
+            why,
+            what: String::new(),
+            source,
+        };
+        let stretches = found.survey.hidden.iter().map(|(range, why)| {
+            let lines = found.index.lines(range);
+            let line = file.lines.range(lines.clone()).next().copied();
+            unjudged(line.unwrap_or(*lines.start()), *why)
+        });
+        let covered: Vec<_> = found
+            .survey
+            .hidden
+            .iter()
+            .map(|(r, _)| found.index.lines(r))
+            .collect();
+        let silent = self.unmutated.iter().filter(|u| {
+            u.file == file.path
+                && u.why.must_be_waived()
+                && !covered.iter().any(|lines| lines.contains(&u.line))
+        });
+        let all: Vec<_> = silent
+            .map(|u| unjudged(u.line, u.why))
+            .chain(stretches)
+            .collect();
+        self.unjudged.extend(all);
+    }
+
     /// Turns what was found into mutants, and into places of the new text.
     fn spots(&mut self, file: &EditedFile, found: &Surveyed) -> Result<Vec<Spot>, CertifierError> {
         let mut spots = Vec::new();
@@ -338,8 +417,37 @@ impl MutationPlan {
                 });
             }
         }
+        // Outside of an expression that starts and ends with it.
+        let effects = self.effects(file, found, &mut known)?;
+        spots.splice(0..0, effects);
         self.placebos.extend((!spots.is_empty()).then_some(placebo));
         spots.extend(found.fixed_spots(&regions, &file.lines));
+        Ok(spots)
+    }
+
+    fn effects(
+        &mut self,
+        file: &EditedFile,
+        found: &Surveyed,
+        known: &mut BTreeMap<String, usize>,
+    ) -> Result<Vec<Spot>, CertifierError> {
+        let mut spots = Vec::new();
+        for ((start, Reverse(end)), effect) in &found.survey.effects {
+            let arms = self.arms(
+                file,
+                found,
+                std::slice::from_ref(&effect.alternative),
+                known,
+            )?;
+            let kind = match effect.form {
+                EffectForm::Statement => SpotKind::Statement,
+                EffectForm::UnusedValue => SpotKind::UnusedValue,
+            };
+            spots.extend((!arms.is_empty()).then(|| Spot {
+                span: *start..*end,
+                kind: kind(arms),
+            }));
+        }
         Ok(spots)
     }
 
@@ -412,14 +520,25 @@ impl MutationPlan {
             .survey
             .regions
             .values()
-            .chain(found.survey.entries.values());
+            .chain(found.survey.entries.values())
+            .flatten()
+            .chain(found.survey.effects.values().map(|e| &e.alternative));
         let mutants = self.mutants.get(first..).unwrap_or_default();
-        for (alternative, mutant) in alternatives.flatten().zip(mutants) {
+        for (alternative, mutant) in alternatives.zip(mutants) {
             let lines = found.index.lines(&alternative.span);
             match (mutant.viable, mutant.operator) {
                 (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
                 (true, _) => living.extend(lines),
-                (false, Operator::FunctionValue | Operator::Branch) => {}
+                // What the compiler refuses of these says nothing about a choice: `-` on strings.
+                (
+                    false,
+                    Operator::FunctionValue
+                    | Operator::Branch
+                    | Operator::Arithmetic
+                    | Operator::Compound
+                    | Operator::UnaryDelete
+                    | Operator::StatementDelete,
+                ) => {}
                 (false, _) => lost.extend(lines),
             }
         }

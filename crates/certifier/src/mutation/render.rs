@@ -18,6 +18,10 @@ pub(super) enum SpotKind {
     Expression(Vec<Arm>),
     /// The start of a function body.
     Entry(Vec<Arm>),
+    /// A statement that is there or not.
+    Statement(Vec<Arm>),
+    /// The value of an unused name, there or not.
+    UnusedValue(Vec<Arm>),
     /// Plain text.
     Text(String),
     /// An error for the compiler that fires if this place is part of the program.
@@ -120,6 +124,26 @@ impl Pen<'_> {
                 self.choice(arms);
                 self.arms(arms, "");
                 self.done.text.push_str("_ => {} } ");
+                self.close(start, arms);
+            }
+            SpotKind::Statement(arms) => {
+                self.choice(arms);
+                self.done.text.push_str("0 => { ");
+                self.stretch(spot.span.clone(), spots);
+                self.done.text.push_str("; } ");
+                self.arms(arms, "");
+                self.done.text.push_str("_ => {} }");
+                self.close(start, arms);
+            }
+            SpotKind::UnusedValue(arms) => {
+                self.choice(arms);
+                self.done
+                    .text
+                    .push_str("0 => ::core::option::Option::Some(");
+                self.stretch(spot.span.clone(), spots);
+                self.done.text.push_str("), ");
+                self.arms(arms, "_");
+                self.done.text.push('}');
                 self.close(start, arms);
             }
             SpotKind::Expression(arms) => {

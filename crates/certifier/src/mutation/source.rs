@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use flightproof_core::RelPath;
-
+use super::names;
 use super::plan::{EditedFile, FileRole};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
@@ -31,7 +30,7 @@ impl Surveyed {
         opened: &BTreeSet<usize>,
         guard: &str,
     ) -> Result<Option<Self>, CertifierError> {
-        let guessed = looks_test_only(&file.path);
+        let guessed = file.role == FileRole::Tests;
         match Self::read(file, opened, guard, guessed) {
             Ok(surveyed) => Ok(Some(surveyed)),
             // Its tripwire stands at the very start.
@@ -66,11 +65,18 @@ impl Surveyed {
             let first_item = first_item(&tokens);
             let closed = (guessed || parsed.attrs.iter().any(is_test_only))
                 && first_item.is_none_or(|at| !opened.contains(&at));
-            let mutable = file.role == FileRole::Program && !closed;
+            let mutable = file.role != FileRole::BuildTime && !closed;
             Ok(Self {
                 code: code_lines(body, &tokens, &index),
                 survey: if mutable {
-                    walked(&parsed, body, &index, guard, file, opened)
+                    let mut survey = walked(&parsed, body, &index, guard, file, opened);
+                    survey
+                        .hidden
+                        .retain(|(range, _)| index.touches(range, &file.lines));
+                    survey
+                        .hidden
+                        .extend(names::changed(file, body, &parsed, &tokens, &index));
+                    survey
                 } else {
                     silenced(
                         body,
@@ -81,7 +87,7 @@ impl Surveyed {
                         },
                     )
                 },
-                file_gate: first_item.filter(|_| closed && file.role == FileRole::Program),
+                file_gate: first_item.filter(|_| closed && file.role != FileRole::BuildTime),
                 prefix: prefix.to_owned(),
                 body: body.to_owned(),
                 index,
@@ -160,18 +166,7 @@ fn walked(
 fn silenced(body: &str, why: Silence) -> Survey {
     Survey {
         silences: vec![(0..body.len(), why)],
+        hidden: Vec::from_iter(why.must_be_waived().then_some((0..body.len(), why))),
         ..Survey::default()
     }
-}
-
-/// Where tests, benchmarks and examples lie by custom. A guess, proved by the file's tripwire.
-fn looks_test_only(path: &RelPath) -> bool {
-    let stem = path.file_name().trim_end_matches(".rs");
-    let directory = |s: &str| ["tests", "benches", "examples", "fuzz_targets"].contains(&s);
-    ["test", "tests"].contains(&stem)
-        || stem.ends_with("_test")
-        || stem.ends_with("_tests")
-        || path
-            .parent()
-            .is_some_and(|dir| dir.split('/').any(directory))
 }

@@ -11,6 +11,10 @@ pub(super) struct Survey {
     pub(super) regions: BTreeMap<(usize, Reverse<usize>), Vec<Alternative>>,
     /// Starts of function bodies and branches: where the first statement begins.
     pub(super) entries: BTreeMap<usize, Vec<Alternative>>,
+    /// Statements and values that can be left out, by start and then outermost first.
+    pub(super) effects: BTreeMap<(usize, Reverse<usize>), Effect>,
+    /// Stretches in which no mutant can show what a change of them does.
+    pub(super) hidden: Vec<(Range<usize>, Silence)>,
     /// Text to insert if a region inside `within` is rendered.
     pub(super) insertions: Vec<Insertion>,
     /// Items that are there for tests only, as far as the text says.
@@ -36,6 +40,22 @@ pub(super) struct Alternative {
     /// The code that is rendered.
     pub(super) code: String,
     pub(super) function: String,
+}
+
+/// Something that is there for its effect alone.
+#[derive(Debug, Clone)]
+pub(super) struct Effect {
+    pub(super) form: EffectForm,
+    pub(super) alternative: Alternative,
+}
+
+/// What an effect is in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EffectForm {
+    /// A statement, its semicolon left out.
+    Statement,
+    /// The value of a name that nobody uses.
+    UnusedValue,
 }
 
 #[derive(Debug)]
@@ -79,9 +99,37 @@ pub enum Silence {
     NoOperator,
     /// Outside any function: a declaration.
     Declaration,
+    /// In a pattern of alternatives or ranges, or one whose branch has no mutant: that the branch is
+    /// taken does not show which part of the pattern took it.
+    Pattern,
+    /// An attribute that may decide what is compiled.
+    Attribute,
+    /// In a debug assertion that does more than compare: the shipped program may not contain it.
+    DebugOnly,
+    /// A declaration that gives another meaning to unchanged lines.
+    Rebound,
+    /// An implementation that is gone, so that unchanged lines reach another one.
+    Removed,
+    /// A manifest key that decides what is built.
+    Manifest,
+    /// Data that is compiled into the program or read while it is built.
+    CompiledData,
 }
 
 impl Silence {
+    /// Whether code without a mutant for this reason could hide behaviour: then it must be waived.
+    ///
+    /// The other three cannot: test-only code is proven to be no part of the program; code that
+    /// only a whole function's mutants cover is reached by a case, and its choices, literals and
+    /// effects have mutants of their own; a declaration acts through the code that uses it, which
+    /// is either changed, and mutated, or unchanged, and then the declaration is `rebound`.
+    pub const fn must_be_waived(self) -> bool {
+        !matches!(
+            self,
+            Self::TestOnly | Self::WholeFunction | Self::Declaration
+        )
+    }
+
     /// The stable name, as on a certificate.
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,6 +142,13 @@ impl Silence {
             Self::Unviable => "unviable",
             Self::NoOperator => "no-operator",
             Self::Declaration => "declaration",
+            Self::Pattern => "pattern",
+            Self::Attribute => "attribute",
+            Self::DebugOnly => "debug-only",
+            Self::Rebound => "rebound",
+            Self::Removed => "removed",
+            Self::Manifest => "manifest",
+            Self::CompiledData => "compiled-data",
         }
     }
 }

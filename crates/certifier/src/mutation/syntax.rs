@@ -49,7 +49,7 @@ pub(super) fn binds(condition: &Expr) -> bool {
 
 /// `#[test]`, `#[bench]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`. A guess from the text: the
 /// tripwire behind the gate proves it.
-pub(super) fn is_test_only(attribute: &Attribute) -> bool {
+pub(crate) fn is_test_only(attribute: &Attribute) -> bool {
     match &attribute.meta {
         Meta::Path(path) => path.is_ident("test") || path.is_ident("bench"),
         Meta::List(list) if list.path.is_ident("cfg") => names_test(&list.tokens),
@@ -109,7 +109,7 @@ pub(super) fn is_dead_end(mac: &Macro) -> bool {
 
 /// The expressions before anything that is none: all of a call's, both of `[x; n]`, the first of
 /// `matches!`.
-pub(super) fn parsed_arguments(tokens: &TokenStream) -> Option<Vec<Expr>> {
+pub(super) fn parsed_arguments(tokens: &TokenStream, shape: &KnownMacro) -> Option<Vec<Expr>> {
     use syn::parse::{ParseStream, Parser};
     let list = |input: ParseStream<'_>| {
         let mut out = Vec::new();
@@ -124,8 +124,12 @@ pub(super) fn parsed_arguments(tokens: &TokenStream) -> Option<Vec<Expr>> {
                 break;
             }
         }
-        input.parse::<TokenStream>()?;
-        Ok(out)
+        let rest: TokenStream = input.parse()?;
+        // What no parser of ours understands may still be code of the macro.
+        match rest.is_empty() || out.len() >= shape.expressions {
+            true => Ok(out),
+            false => Err(syn::Error::new_spanned(rest, "no expression")),
+        }
     };
     list.parse2(tokens.clone())
         .ok()

@@ -5,7 +5,7 @@ use flightproof_evidence::{Ending, Observation};
 
 use super::guard::FUEL_EXIT;
 use super::operator::Operator;
-use super::plan::{Mutant, MutationPlan};
+use super::plan::{Mutant, MutationPlan, Unjudged};
 use crate::CertifierCode;
 use crate::witness::Waiver;
 
@@ -161,16 +161,18 @@ impl Trial<'_> {
     /// Judges.
     ///
     /// # Errors
-    /// `CONTROL_FAILED`, `PLACEBO_KILLED`, `MUTANT_NOT_LOADED`, `NO_MUTANTS`,
-    /// `FUNCTION_NOT_MUTATED`, `WAIVER_STALE`, `MUTANTS_SURVIVED`, `NO_KILL_BY_VALUE`, in this
+    /// `NO_MUTANTS`, `FUNCTION_NOT_MUTATED`, `UNJUDGED_CODE`, `CONTROL_FAILED`, `PLACEBO_KILLED`,
+    /// `MUTANT_NOT_LOADED`, `WAIVER_STALE`, `MUTANTS_SURVIVED`, `NO_KILL_BY_VALUE`, in this
     /// order: what voids the trial comes before what it found.
     pub fn judge(&self) -> Result<Tally, Refusal> {
         let tally = self.tally();
         if self.plan.is_vacuous() {
+            self.unjudged()?;
             self.waive(&BTreeSet::new())?;
             return Ok(tally);
         }
         self.population()?;
+        self.unjudged()?;
         self.controls()?;
         let survivors = self.survivors()?;
         let waived = self.waive(&survivors)?;
@@ -183,6 +185,22 @@ impl Trial<'_> {
             waived: waived.len() as u64,
             ..tally
         })
+    }
+
+    /// Nothing of the change that no mutant reaches is left unwaived. Known before any run.
+    ///
+    /// # Errors
+    /// `UNJUDGED_CODE`.
+    pub fn unjudged(&self) -> Result<(), Refusal> {
+        let open = self.plan.unjudged.iter();
+        let open = open.filter(|u| !self.waivers.iter().any(|w| accepts(w, u)));
+        let ids: Vec<String> = open.map(Unjudged::id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = ids.iter().take(NAMED).map(|id| escape(id, 120)).collect();
+        let detail = format!("{} places: {}", ids.len(), named.join("; "));
+        Err(Refusal::from(CertifierCode::UnjudgedCode.refuse(detail)).with_notes(ids))
     }
 
     fn tally(&self) -> Tally {
@@ -266,6 +284,9 @@ impl Trial<'_> {
     fn waive(&self, survivors: &BTreeSet<usize>) -> Result<BTreeSet<usize>, Refusal> {
         let mut waived = BTreeSet::new();
         for waiver in self.waivers {
+            if self.plan.is_unjudged(waiver) {
+                continue;
+            }
             let fits = |m: &Mutant| m.id == waiver.mutant && m.source == waiver.source;
             let mut survivors = survivors.iter().copied();
             let found = survivors.find(|i| self.plan.mutants.get(*i).is_some_and(fits));
@@ -294,6 +315,10 @@ impl Trial<'_> {
         let refusal = Refusal::from(CertifierCode::MutantsSurvived.refuse(detail));
         Err(refusal.with_notes(ids.iter().map(|id| (*id).to_owned())))
     }
+}
+
+fn accepts(waiver: &Waiver, unjudged: &Unjudged) -> bool {
+    waiver.source == unjudged.source && waiver.mutant == unjudged.id()
 }
 
 fn loaded(fate: Fate, who: &str) -> Result<(), Refusal> {

@@ -7,8 +7,11 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
+use super::choice::{has_branch, is_effect, is_inert, is_quiet_call, is_single};
 use super::operator::{Operator, binary, integers, literal};
-use super::survey::{Alternative, Function, Gate, Insertion, LineIndex, Silence, Survey};
+use super::survey::{
+    Alternative, Effect, EffectForm, Function, Gate, Insertion, LineIndex, Silence, Survey,
+};
 use super::syntax::{
     IntegerUnit, KnownMacro, binds, is_dead_end, is_test_only, known_macro, one_line,
     parsed_arguments, plain_integer, shown, signed_integer, squeezed, standard_name,
@@ -42,7 +45,7 @@ struct Offer {
 }
 
 impl Walker<'_> {
-    fn slice(&self, range: Range<usize>) -> &str {
+    pub(super) fn slice(&self, range: Range<usize>) -> &str {
         self.text.get(range).unwrap_or_default()
     }
 
@@ -82,8 +85,33 @@ impl Walker<'_> {
         }
     }
 
-    fn silence(&mut self, span: Range<usize>, why: Silence) {
+    pub(super) fn silence(&mut self, span: Range<usize>, why: Silence) {
+        if why.must_be_waived() {
+            self.survey.hidden.push((span.clone(), why));
+        }
         self.survey.silences.push((span, why));
+    }
+
+    /// A statement or value that may be left out.
+    pub(super) fn effect(&mut self, span: Range<usize>, form: EffectForm) {
+        let offer = Offer {
+            operator: Operator::StatementDelete,
+            at: span.start,
+            original: shown(self.slice(span.clone())),
+            replacement: "nothing".to_owned(),
+            code: match form {
+                EffectForm::Statement => String::new(),
+                EffectForm::UnusedValue => "::core::option::Option::None".to_owned(),
+            },
+        };
+        if !self.index.touches(&span, self.changed) || !self.room(&offer) {
+            return;
+        }
+        let alternative = self.alternative(span.clone(), offer);
+        let place = (span.start, Reverse(span.end));
+        self.survey
+            .effects
+            .insert(place, Effect { form, alternative });
     }
 
     /// A function: its whole-value mutants, then what is inside.
@@ -95,6 +123,7 @@ impl Walker<'_> {
         if self.gate(attributes, range.clone(), first) {
             return;
         }
+        attributes.iter().for_each(|a| self.visit_attribute(a));
         if sig.constness.is_some() {
             return self.silence(range, Silence::ConstContext);
         }
@@ -107,7 +136,7 @@ impl Walker<'_> {
             body: body.span().byte_range(),
         });
         self.whole_values(sig, body, range, first);
-        visit::visit_block(self, body);
+        self.visit_block(body);
         self.path.pop();
     }
 
@@ -119,13 +148,23 @@ impl Walker<'_> {
         let inside = body.brace_token.span.open().byte_range().end;
         let close = body.brace_token.span.close().byte_range().start;
         let own = squeezed(self.slice(inside..close));
-        for value in values::of_return(&sig.output) {
+        let values = values::of_return(&sig.output);
+        // A type without a value to write down still shows whether any case gets here.
+        let reached = ("end".to_owned(), format!("::{}::end()", self.guard));
+        let offers: Vec<(String, String)> = match values.is_empty() {
+            true => vec![reached],
+            false => values
+                .into_iter()
+                .map(|value| (value.clone(), format!("return {value}")))
+                .collect(),
+        };
+        for (replacement, code) in offers {
             let offer = Offer {
                 operator: Operator::FunctionValue,
                 at: sig.ident.span().byte_range().start,
                 original: sig.ident.to_string(),
-                code: format!("return {value}"),
-                replacement: value,
+                code,
+                replacement,
             };
             if squeezed(&offer.replacement) == own || !self.room(&offer) {
                 continue;
@@ -147,6 +186,21 @@ impl Walker<'_> {
         self.silence(range.clone(), Silence::TestOnly);
         self.survey.gates.push(Gate { at, range });
         true
+    }
+
+    /// `matches!` is a condition that is never written as one.
+    fn matched(&mut self, node: &Macro) {
+        let span = node.span().byte_range();
+        for constant in ["true", "false"] {
+            let offer = Offer {
+                operator: Operator::Condition,
+                at: span.start,
+                original: shown(self.slice(span.clone())),
+                replacement: constant.to_owned(),
+                code: constant.to_owned(),
+            };
+            self.region(span.clone(), offer);
+        }
     }
 
     /// A condition becomes a constant, unless it binds names with `let`.
@@ -260,7 +314,7 @@ impl Walker<'_> {
 
     /// Arguments of a macro that is known to take expressions.
     fn arguments(&mut self, shape: &KnownMacro, tokens: &TokenStream, name: &str) -> Option<()> {
-        let arguments = parsed_arguments(tokens)?;
+        let arguments = parsed_arguments(tokens, shape)?;
         for (at, argument) in arguments.iter().enumerate() {
             if Some(at) != shape.text && at < shape.expressions {
                 self.visit_expr(argument);
@@ -290,15 +344,63 @@ impl Walker<'_> {
 
 impl<'ast> Visit<'ast> for Walker<'_> {
     // Places where nothing can be switched at run time, or where no expression of the program is.
-    fn visit_attribute(&mut self, _: &'ast Attribute) {}
-    fn visit_pat(&mut self, _: &'ast syn::Pat) {}
+    fn visit_attribute(&mut self, node: &'ast Attribute) {
+        if !is_inert(node) {
+            self.silence(node.span().byte_range(), Silence::Attribute);
+        }
+    }
+    fn visit_pat(&mut self, node: &'ast syn::Pat) {
+        if !is_single(node) {
+            self.silence(node.span().byte_range(), Silence::Pattern);
+        }
+    }
     fn visit_type(&mut self, _: &'ast syn::Type) {}
-    fn visit_generics(&mut self, _: &'ast syn::Generics) {}
-    fn visit_generic_argument(&mut self, _: &'ast syn::GenericArgument) {}
-    fn visit_path(&mut self, _: &'ast syn::Path) {}
+    fn visit_generics(&mut self, node: &'ast syn::Generics) {
+        for parameter in node.const_params() {
+            if let Some(value) = &parameter.default {
+                self.silence(value.span().byte_range(), Silence::ConstContext);
+            }
+        }
+    }
+    fn visit_generic_argument(&mut self, node: &'ast syn::GenericArgument) {
+        if let syn::GenericArgument::Const(value) = node {
+            self.silence(value.span().byte_range(), Silence::ConstContext);
+        }
+    }
+
+    fn visit_stmt(&mut self, node: &'ast Stmt) {
+        if let Stmt::Expr(expr, Some(_)) = node
+            && is_effect(expr)
+        {
+            self.effect(expr.span().byte_range(), EffectForm::Statement);
+        }
+        visit::visit_stmt(self, node);
+    }
+    fn visit_block(&mut self, node: &'ast Block) {
+        self.unused_values(node);
+        visit::visit_block(self, node);
+    }
+    fn visit_expr_closure(&mut self, node: &'ast syn::ExprClosure) {
+        let named =
+            node.or1_token.span().byte_range().start..node.or2_token.span().byte_range().end;
+        self.branch(named, &node.body);
+        visit::visit_expr_closure(self, node);
+    }
+    fn visit_expr_async(&mut self, node: &'ast syn::ExprAsync) {
+        self.branch_block(node.async_token.span().byte_range(), &node.block);
+        visit::visit_expr_async(self, node);
+    }
+    fn visit_expr_for_loop(&mut self, node: &'ast syn::ExprForLoop) {
+        self.branch_block(node.pat.span().byte_range(), &node.body);
+        visit::visit_expr_for_loop(self, node);
+    }
 
     fn visit_item_enum(&mut self, node: &'ast syn::ItemEnum) {
+        node.attrs.iter().for_each(|a| self.visit_attribute(a));
         for variant in &node.variants {
+            variant.attrs.iter().for_each(|a| self.visit_attribute(a));
+            let fields = variant.fields.iter().flat_map(|field| &field.attrs);
+            fields.for_each(|a| self.visit_attribute(a));
             if let Some((_, value)) = &variant.discriminant {
                 self.silence(value.span().byte_range(), Silence::ConstContext);
             }
@@ -338,6 +440,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             return;
         };
         if !self.gate(&node.attrs, node.span().byte_range(), first) {
+            node.attrs.iter().for_each(|a| self.visit_attribute(a));
             self.item_in(node.ident.to_string(), |walker| {
                 items.iter().for_each(|item| walker.visit_item(item));
             });
@@ -393,6 +496,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         match &node.guard {
             Some((_, guard)) if !binds(guard) => self.condition(guard),
             _ => self.branch(node.pat.span().byte_range(), &node.body),
+        }
+        if node.guard.is_none() && !has_branch(&node.body) {
+            self.chosen_unseen(&node.pat);
         }
         visit::visit_arm(self, node);
     }
@@ -475,6 +581,13 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     fn visit_macro(&mut self, node: &'ast Macro) {
         let name = standard_name(&node.path);
         let known = name.as_deref().and_then(known_macro);
+        if name.as_deref().is_some_and(|n| n.starts_with("debug_")) && !is_quiet_call(&node.tokens)
+        {
+            return self.silence(node.span().byte_range(), Silence::DebugOnly);
+        }
+        if name.as_deref() == Some("matches") {
+            self.matched(node);
+        }
         let walked = known.and_then(|shape| {
             self.arguments(&shape, &node.tokens, name.as_deref().unwrap_or_default())
         });

@@ -253,6 +253,7 @@ fn mutation() -> MutationClaim {
             source: Digest::of(b"source"),
             reason: "equivalent: d is always even".to_owned(),
         }],
+        unjudged: Vec::new(),
         lines: LinesClaim {
             changed: 9,
             mutated: 5,

@@ -25,8 +25,13 @@ pub(crate) fn edited(path: &str, text: &str, lines: Option<&[u32]>) -> EditedFil
     EditedFile {
         path: RelPath::new(path).unwrap(),
         text: Bytes::from(text.as_bytes()),
+        old: None,
         lines: lines.map_or(all.collect(), |l| l.iter().copied().collect()),
-        role: FileRole::Program,
+        role: if path.starts_with("tests/") {
+            FileRole::Tests
+        } else {
+            FileRole::Program
+        },
     }
 }
 
@@ -35,6 +40,7 @@ pub(crate) fn plan(files: Vec<EditedFile>) -> MutationPlan {
     MutationPlan::new(MutationInput {
         files,
         roots: BTreeMap::new(),
+        beside: Vec::new(),
         seed: [7; 32],
     })
     .unwrap()
@@ -46,6 +52,7 @@ pub(crate) fn plan_with_root(files: Vec<EditedFile>, root: &str, text: &str) -> 
     MutationPlan::new(MutationInput {
         files,
         roots: BTreeMap::from([root]),
+        beside: Vec::new(),
         seed: [7; 32],
     })
     .unwrap()

@@ -48,7 +48,8 @@ fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
         "allow": {
             "build_scripts": predicate.inputs.session_build.build_scripts,
             "proc_macros": predicate.inputs.session_build.proc_macros,
-            "waivers_max": predicate.inputs.mutation.waived.len(),
+            "waivers_max": predicate.inputs.mutation.waived.len()
+                + predicate.inputs.mutation.unjudged.len(),
             "public_witness": predicate.inputs.witness.public,
         },
     });

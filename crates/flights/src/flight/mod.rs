@@ -88,7 +88,7 @@ impl Flown {
                     proven.statement.predicate.inputs.witness.cases,
                     mutation.killed_by.values().sum::<u64>(),
                     mutation.viable,
-                    mutation.waived.len()
+                    mutation.waived.len() + mutation.unjudged.len()
                 );
                 Verdict {
                     certificate,

@@ -1,0 +1,211 @@
+//! What a piece of syntax can decide without a mutant noticing.
+
+use std::ops::Range;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Attribute, BinOp, Block, Expr, Pat, Stmt, Token, UnOp};
+
+use super::survey::{EffectForm, Silence};
+use super::syntax::is_dead_end;
+use super::walker::Walker;
+
+/// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
+/// names of [`super::names`], `cfg` by the fence, `test` by its tripwire.
+const INERT: &[&str] = &[
+    "doc",
+    "allow",
+    "warn",
+    "deny",
+    "expect",
+    "forbid",
+    "inline",
+    "cold",
+    "must_use",
+    "deprecated",
+    "non_exhaustive",
+    "rustfmt",
+    "clippy",
+    "test",
+    "bench",
+    "ignore",
+    "should_panic",
+    "cfg",
+    "derive",
+];
+
+/// Whether an attribute cannot change the program.
+pub(super) fn is_inert(attribute: &Attribute) -> bool {
+    let first = attribute.path().segments.first();
+    first.is_some_and(|s| INERT.contains(&s.ident.to_string().as_str()))
+}
+
+/// Whether a pattern is one choice: if its branch is taken, every literal in it was met.
+pub(super) fn is_single(pattern: &Pat) -> bool {
+    let mut seen = Choices::default();
+    seen.visit_pat(pattern);
+    !seen.several
+}
+
+#[derive(Default)]
+struct Choices {
+    several: bool,
+    refutable: bool,
+}
+
+impl<'ast> Visit<'ast> for Choices {
+    fn visit_pat(&mut self, node: &'ast Pat) {
+        match node {
+            Pat::Or(_) | Pat::Range(_) | Pat::Macro(_) | Pat::Verbatim(_) => self.several = true,
+            Pat::Lit(_) | Pat::Path(_) | Pat::Const(_) => self.refutable = true,
+            _ => {}
+        }
+        visit::visit_pat(self, node);
+    }
+}
+
+/// Whether the branch a pattern chooses has a mutant that shows that it is taken.
+pub(super) fn has_branch(taken: &Expr) -> bool {
+    match taken {
+        Expr::Block(node) => match node.block.stmts.first() {
+            Some(Stmt::Macro(only)) => !is_dead_end(&only.mac),
+            Some(Stmt::Expr(Expr::Macro(only), _)) => !is_dead_end(&only.mac),
+            first => first.is_some() && node.attrs.is_empty() && node.label.is_none(),
+        },
+        Expr::Macro(node) => !is_dead_end(&node.mac),
+        Expr::Break(_) | Expr::Continue(_) | Expr::Unsafe(_) => false,
+        _ => true,
+    }
+}
+
+/// Whether an expression statement may be there for its effect. What decides about control is
+/// mutated by its conditions and branches, and what prints is seen by every case.
+pub(super) fn is_effect(expr: &Expr) -> bool {
+    match expr {
+        Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_) | Expr::Await(_) => true,
+        Expr::Binary(node) => !matches!(
+            node.op,
+            BinOp::And(_) | BinOp::Or(_) | BinOp::Eq(_) | BinOp::Ne(_)
+        ),
+        Expr::Try(node) => is_effect(&node.expr) || matches!(&*node.expr, Expr::Macro(_)),
+        _ => false,
+    }
+}
+
+/// Methods without arguments that every reader knows to change nothing.
+const QUIET: &[&str] = &[
+    "len",
+    "is_empty",
+    "is_some",
+    "is_none",
+    "is_ok",
+    "is_err",
+    "is_ascii",
+    "is_sorted",
+    "abs",
+];
+
+/// Whether the arguments of a debug assertion only compare: then the program without it does the
+/// same wherever the assertion holds.
+pub(super) fn is_quiet_call(tokens: &TokenStream) -> bool {
+    use syn::parse::Parser;
+    syn::punctuated::Punctuated::<Expr, Token![,]>::parse_terminated
+        .parse2(tokens.clone())
+        .is_ok_and(|all| all.iter().all(is_quiet))
+}
+
+fn is_quiet(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) | Expr::Path(_) => true,
+        Expr::Paren(node) => is_quiet(&node.expr),
+        Expr::Field(node) => is_quiet(&node.base),
+        Expr::Reference(node) => node.mutability.is_none() && is_quiet(&node.expr),
+        Expr::Cast(node) => is_quiet(&node.expr),
+        Expr::Unary(node) => !matches!(node.op, UnOp::Deref(_)) && is_quiet(&node.expr),
+        Expr::Binary(node) => {
+            let compared = super::operator::binary(&node.op);
+            let assigns = compared.is_some_and(|(o, ..)| o == super::Operator::Compound);
+            !assigns && is_quiet(&node.left) && is_quiet(&node.right)
+        }
+        Expr::MethodCall(node) => {
+            node.args.is_empty()
+                && QUIET.contains(&node.method.to_string().as_str())
+                && is_quiet(&node.receiver)
+        }
+        _ => false,
+    }
+}
+
+impl Walker<'_> {
+    /// A pattern whose branch has no mutant of its own.
+    pub(super) fn chosen_unseen(&mut self, pattern: &Pat) {
+        let mut seen = Choices::default();
+        seen.visit_pat(pattern);
+        if seen.refutable && !seen.several {
+            self.silence(pattern.span().byte_range(), Silence::Pattern);
+        }
+    }
+
+    /// `let _ = f();`, and values of names that nobody uses.
+    pub(super) fn unused_values(&mut self, block: &Block) {
+        let locals = block.stmts.iter().filter_map(|stmt| match stmt {
+            Stmt::Local(local) => Some(local),
+            _ => None,
+        });
+        for local in locals {
+            let Some(init) = local.init.as_ref().filter(|init| init.diverge.is_none()) else {
+                continue;
+            };
+            let value = init.expr.span().byte_range();
+            match &local.pat {
+                _ if matches!(&*init.expr, Expr::Lit(_) | Expr::Path(_) | Expr::Closure(_)) => {}
+                Pat::Wild(_) => {
+                    let start = local.let_token.span().byte_range().start;
+                    self.effect(start..value.end, EffectForm::Statement);
+                }
+                Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
+                    let within = block.span().byte_range();
+                    if self.named_once(&name.ident.to_string(), within) {
+                        self.effect(value, EffectForm::UnusedValue);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a name stands only once in a stretch, strings of `format!` included.
+    fn named_once(&self, name: &str, within: Range<usize>) -> bool {
+        let text = self.slice(within);
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        text.split(|c: char| !is_part(c))
+            .filter(|word| *word == name)
+            .count()
+            == 1
+    }
+}
+
+/// The names and how they stand in a stream: with the token before and after.
+pub(super) fn names_in(
+    tokens: &TokenStream,
+    each: &mut dyn FnMut(&proc_macro2::Ident, char, char),
+) {
+    let mut open = vec![tokens.clone()];
+    while let Some(stream) = open.pop() {
+        let tokens: Vec<TokenTree> = stream.into_iter().collect();
+        for (at, token) in tokens.iter().enumerate() {
+            let sign = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
+                Some(TokenTree::Punct(p)) => p.as_char(),
+                Some(TokenTree::Group(_)) => '(',
+                Some(TokenTree::Ident(i)) if i == "fn" => 'f',
+                _ => ' ',
+            };
+            match token {
+                TokenTree::Group(group) => open.push(group.stream()),
+                TokenTree::Ident(name) => each(name, sign(at.checked_sub(1)), sign(Some(at + 1))),
+                _ => {}
+            }
+        }
+    }
+}

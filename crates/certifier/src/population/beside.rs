@@ -1,0 +1,232 @@
+//! What changes the program without being its source: keys of a manifest, data compiled in, data
+//! read by a build script.
+
+use std::collections::BTreeSet;
+
+use flightproof_core::{Digest, RelPath};
+use flightproof_evidence::{Captured, Change};
+use toml::{Table, Value};
+
+use crate::fence::compiled_in;
+use crate::lines::is_rust;
+use crate::mutation::{Silence, Unjudged};
+use crate::tree::Tree;
+
+/// Keys that describe a package and decide nothing about what is built of it, and dependencies,
+/// whose packages the lock file decides.
+const DESCRIPTIONS: &[&str] = &[
+    "version",
+    "authors",
+    "description",
+    "documentation",
+    "readme",
+    "homepage",
+    "repository",
+    "license",
+    "license-file",
+    "keywords",
+    "categories",
+    "exclude",
+    "include",
+    "publish",
+    "rust-version",
+    "metadata",
+];
+
+pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
+    let others = captured
+        .changes
+        .iter()
+        .filter(|change| !is_rust(&change.path));
+    let mut out = Vec::new();
+    for change in others {
+        let name = change.path.file_name();
+        if name.eq_ignore_ascii_case("Cargo.toml") {
+            let keys = manifest_keys(change);
+            out.extend(
+                keys.into_iter()
+                    .map(|key| one(change, Silence::Manifest, key)),
+            );
+        } else if !name.eq_ignore_ascii_case("Cargo.lock")
+            && (compiled_in(tree, name) || has_build_script(tree, &change.path))
+        {
+            out.push(one(change, Silence::CompiledData, String::new()));
+        }
+    }
+    out
+}
+
+fn one(change: &Change, why: Silence, what: String) -> Unjudged {
+    let content = change.new.as_ref().map_or(&[][..], |new| &new.content);
+    Unjudged {
+        file: change.path.clone(),
+        line: 0,
+        why,
+        what,
+        source: Digest::of(content),
+    }
+}
+
+/// The sections and keys of a manifest that differ and may decide about the program.
+fn manifest_keys(change: &Change) -> BTreeSet<String> {
+    let table = |state: &Option<flightproof_evidence::FileState>| {
+        let text = std::str::from_utf8(&state.as_ref()?.content).ok()?;
+        text.parse::<Table>().ok()
+    };
+    let (old, new) = (
+        table(&change.old).unwrap_or_default(),
+        table(&change.new).unwrap_or_default(),
+    );
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let mut out = BTreeSet::new();
+    for name in names {
+        let (was, is) = (old.get(name), new.get(name));
+        if was == is || name == "badges" {
+            continue;
+        }
+        match (
+            name.as_str(),
+            was.and_then(Value::as_table),
+            is.and_then(Value::as_table),
+        ) {
+            ("package", was, is) => {
+                let (none, nothing) = (Table::new(), Table::new());
+                let (was, is) = (was.unwrap_or(&none), is.unwrap_or(&nothing));
+                let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+                let keys = keys.into_iter().filter(|key| was.get(*key) != is.get(*key));
+                let keys = keys.filter(|key| !DESCRIPTIONS.contains(&key.as_str()));
+                out.extend(keys.map(|key| format!("package.{key}")));
+            }
+            ("dependencies" | "dev-dependencies", was, is) => {
+                let (none, nothing) = (Table::new(), Table::new());
+                if details(was.unwrap_or(&none)) != details(is.unwrap_or(&nothing)) {
+                    out.insert(name.clone());
+                }
+            }
+            _ => {
+                out.insert(name.clone());
+            }
+        }
+    }
+    out
+}
+
+/// What a dependency says beside its version: features, another name, another place.
+fn details(dependencies: &Table) -> BTreeSet<(String, String)> {
+    let tables = dependencies
+        .iter()
+        .filter_map(|(name, value)| Some((name, value.as_table()?)));
+    tables
+        .flat_map(|(name, table)| {
+            let keys = table.iter().filter(|(key, _)| *key != "version");
+            keys.map(move |(key, value)| (format!("{name}.{key}"), value.to_string()))
+        })
+        .collect()
+}
+
+/// Whether a package whose folder holds the file has a build script: it may read any of its data.
+fn has_build_script(tree: &Tree<'_>, path: &RelPath) -> bool {
+    let mut folder = path.parent();
+    loop {
+        let prefix = folder.map_or_else(String::new, |f| format!("{f}/"));
+        let manifest = tree.file(&format!("{prefix}Cargo.toml"));
+        if let Some(manifest) = manifest {
+            let table = std::str::from_utf8(manifest)
+                .ok()
+                .and_then(|t| t.parse::<Table>().ok());
+            let build = table.as_ref().and_then(|t| t.get("package")?.get("build"));
+            let off = build.and_then(Value::as_bool) == Some(false);
+            if !off && (build.is_some() || tree.file(&format!("{prefix}build.rs")).is_some()) {
+                return true;
+            }
+        }
+        let Some(inner) = folder else { return false };
+        folder = inner.rsplit_once('/').map(|(outer, _)| outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{captured, change};
+
+    const MANIFEST: &str =
+        "[package]\nname = \"a\"\nversion = \"1.0.0\"\n[dependencies]\nx = \"1\"\n";
+
+    fn named(path: &str, old: &str, new: &str, others: &[(&str, &str)]) -> Vec<String> {
+        let change = change(path, Some(old.as_bytes()), Some(new.as_bytes()));
+        let paths: Vec<RelPath> = others
+            .iter()
+            .map(|(p, _)| RelPath::new(p).unwrap())
+            .collect();
+        let contents = others.iter().map(|(_, content)| content.as_bytes());
+        let tree: Tree<'_> = paths.iter().zip(contents).collect();
+        let found = unjudged(&captured(vec![change]), &tree);
+        found.iter().map(Unjudged::id).collect()
+    }
+
+    #[test]
+    fn keys_of_a_manifest_that_decide_what_is_built_are_named_and_descriptions_are_not() {
+        for (more, key) in [
+            ("[profile.release]\noverflow-checks = false\n", "profile"),
+            ("[features]\ndefault = [\"evil\"]\n", "features"),
+            ("[[bin]]\nname = \"b\"\npath = \"tests/b.rs\"\n", "bin"),
+            ("[lib]\npath = \"src/other.rs\"\n", "lib"),
+            ("[target.'cfg(unix)'.dependencies]\nx = \"1\"\n", "target"),
+            ("[workspace]\nmembers = [\"b\"]\n", "workspace"),
+            ("[lints.rust]\nunused = \"deny\"\n", "lints"),
+        ] {
+            let new = format!("{MANIFEST}{more}");
+            let expected = [format!("Cargo.toml unjudged manifest {key}")];
+            assert_eq!(named("Cargo.toml", MANIFEST, &new, &[]), expected);
+        }
+        for (from, to, key) in [
+            ("1.0.0\"", "1.0.0\"\nedition = \"2024\"", "package.edition"),
+            ("1.0.0\"", "1.0.0\"\nautobins = false", "package.autobins"),
+            (
+                "x = \"1\"",
+                "x = { version = \"1\", features = [\"f\"] }",
+                "dependencies",
+            ),
+            (
+                "x = \"1\"",
+                "x = { version = \"1\", package = \"y\" }",
+                "dependencies",
+            ),
+        ] {
+            let new = MANIFEST.replace(from, to);
+            let expected = [format!("Cargo.toml unjudged manifest {key}")];
+            assert_eq!(named("Cargo.toml", MANIFEST, &new, &[]), expected);
+        }
+        for (from, to) in [
+            ("1.0.0", "1.0.1"),
+            ("1.0.0\"", "1.0.0\"\ndescription = \"d\""),
+            ("x = \"1\"", "x = \"1.2\""),
+        ] {
+            let new = MANIFEST.replace(from, to);
+            assert_eq!(named("Cargo.toml", MANIFEST, &new, &[]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn data_that_becomes_part_of_the_program_is_named_and_other_data_is_not() {
+        let value = (
+            "src/lib.rs",
+            "const T: &str = include_str!(\"../rates.csv\");\n",
+        );
+        let text = ("src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n");
+        let script = [("Cargo.toml", MANIFEST), ("build.rs", "fn main() {}\n")];
+        let named = |path, others: &[_]| named(path, "a\n", "b\n", others);
+        assert_eq!(
+            named("rates.csv", &[value]),
+            ["rates.csv unjudged compiled-data"]
+        );
+        assert_eq!(named("other.csv", &[value]), [""; 0]);
+        assert_eq!(named("README.md", &[text]), [""; 0]);
+        assert_eq!(
+            named("data/x.txt", &script),
+            ["data/x.txt unjudged compiled-data"]
+        );
+        assert_eq!(named("data/x.txt", &script[..1]), [""; 0]);
+    }
+}

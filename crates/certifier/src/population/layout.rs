@@ -1,0 +1,152 @@
+//! Which files are for tests only, as the tree says it: by cargo's own folders, or by a module
+//! declared for tests. A name alone (`src/bin/tests.rs`) says nothing: cargo ships that program.
+
+use flightproof_core::RelPath;
+use syn::Item;
+
+use crate::mutation::is_test_only;
+use crate::tokens::with_parsed;
+use crate::tree::Tree;
+
+/// Folders of a package whose files are no part of what it ships.
+const FOLDERS: &[&str] = &["tests", "benches", "examples"];
+
+/// Deepest chain of modules that is followed. No hand-written tree has a tenth.
+const MAX_DEPTH: usize = 32;
+
+/// Whether a file of the package in `folder` is for tests only.
+pub(super) fn is_tests(tree: &Tree<'_>, folder: &str, path: &RelPath) -> bool {
+    let inner = path.as_str().strip_prefix(folder).unwrap_or(path.as_str());
+    let first = inner.split('/').next().unwrap_or_default();
+    let by_folder = FOLDERS.contains(&first) && first != inner;
+    (by_folder && !is_target(tree, path)) || is_test_module(tree, path.as_str(), MAX_DEPTH)
+}
+
+/// Whether a manifest makes a library or a program of this file.
+fn is_target(tree: &Tree<'_>, path: &RelPath) -> bool {
+    let name = path.file_name();
+    let manifests = tree.files().filter(|(p, _)| p.ends_with("Cargo.toml"));
+    let mut tables = manifests
+        .filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()?.parse::<toml::Table>().ok());
+    tables.any(|table| {
+        let bins = table
+            .get("bin")
+            .and_then(toml::Value::as_array)
+            .into_iter()
+            .flatten();
+        bins.chain(table.get("lib"))
+            .filter_map(|target| target.get("path").and_then(toml::Value::as_str))
+            .any(|target| target.ends_with(name))
+    })
+}
+
+/// Whether every declaration of the file's module stands under a test condition, or in a file that
+/// is for tests itself.
+fn is_test_module(tree: &Tree<'_>, path: &str, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    let Some(stem) = path.strip_suffix(".rs") else {
+        return false;
+    };
+    // `a/mod.rs` is the module `a` of the folder above.
+    let module = stem.strip_suffix("/mod").unwrap_or(stem);
+    let Some((folder, name)) = module.rsplit_once('/') else {
+        return false;
+    };
+    let mut found = false;
+    for (parent, content) in tree.files() {
+        let beside = parent
+            .rsplit_once('/')
+            .is_some_and(|(f, n)| f == folder && n.ends_with(".rs"));
+        if parent == path || !(beside || parent.strip_suffix(".rs") == Some(folder)) {
+            continue;
+        }
+        match declares(parent, content, name) {
+            Declared::Not => {}
+            Declared::ForTests => found = true,
+            Declared::Plainly if is_test_module(tree, parent, depth) => found = true,
+            Declared::Plainly => return false,
+        }
+    }
+    found
+}
+
+enum Declared {
+    Not,
+    ForTests,
+    Plainly,
+}
+
+fn declares(path: &str, content: &[u8], name: &str) -> Declared {
+    // Most files do not even hold the name.
+    let mentions = content.windows(name.len()).any(|w| w == name.as_bytes());
+    let Some(path) = RelPath::new(path).ok().filter(|_| mentions) else {
+        return Declared::Not;
+    };
+    let read = with_parsed(&path, content, |file| {
+        let modules = file.items.iter().filter_map(|item| match item {
+            Item::Mod(node) if node.content.is_none() && node.ident == name => Some(node),
+            _ => None,
+        });
+        let plain: Vec<bool> = modules.map(|m| !m.attrs.iter().any(is_test_only)).collect();
+        match plain.as_slice() {
+            [] => Declared::Not,
+            all if all.contains(&true) => Declared::Plainly,
+            _ => Declared::ForTests,
+        }
+    });
+    // What cannot be read might declare it.
+    read.unwrap_or(Declared::Plainly)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(path: &str, others: &[(&str, &str)]) -> bool {
+        let paths: Vec<RelPath> = others
+            .iter()
+            .map(|(p, _)| RelPath::new(p).unwrap())
+            .collect();
+        let contents = others.iter().map(|(_, content)| content.as_bytes());
+        let tree: Tree<'_> = paths.iter().zip(contents).collect();
+        is_tests(&tree, "", &RelPath::new(path).unwrap())
+    }
+
+    #[test]
+    fn a_program_that_is_only_called_like_tests_is_none() {
+        for path in [
+            "src/bin/tests.rs",
+            "src/bin/tests/main.rs",
+            "src/a_test.rs",
+            "src/tests/a.rs",
+            "tests.rs",
+        ] {
+            assert!(
+                !judged(path, &[("src/main.rs", "fn main() {}\n")]),
+                "{path}"
+            );
+        }
+        let shipped = (
+            "Cargo.toml",
+            "[[bin]]\nname = \"b\"\npath = \"tests/b.rs\"\n",
+        );
+        assert!(!judged("tests/b.rs", &[shipped]));
+        assert!(judged("tests/c.rs", &[shipped]));
+        assert!(judged("benches/c.rs", &[]));
+    }
+
+    #[test]
+    fn a_module_is_for_tests_if_every_declaration_of_it_says_so() {
+        let plain = ("src/main.rs", "mod tests;\n");
+        let tests = ("src/lib.rs", "#[cfg(test)]\nmod tests;\n");
+        assert!(judged("src/tests.rs", &[tests]));
+        assert!(judged("src/tests/mod.rs", &[tests]));
+        assert!(!judged("src/tests.rs", &[tests, plain]));
+        assert!(!judged("src/tests.rs", &[plain]));
+        let inner = ("src/tests.rs", "mod deep;\n");
+        assert!(judged("src/tests/deep.rs", &[tests, inner]));
+        assert!(!judged("src/tests/deep.rs", &[plain, inner]));
+    }
+}

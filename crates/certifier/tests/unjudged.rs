@@ -1,0 +1,277 @@
+//! Changes that no mutant can judge: each is named and refused, its benign twin is not, and only
+//! the witness's owner can accept one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+use flightproof_certifier::mutation::{
+    EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Trial,
+};
+use flightproof_certifier::witness::Waiver;
+use flightproof_core::{Bytes, Digest, RelPath};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a file was, what it is, and what of it nothing judges.
+type Attack<'a> = (&'a str, &'a str, &'a [&'a str]);
+
+fn plan(old: Option<&str>, new: &str) -> MutationPlan {
+    let known: BTreeSet<&str> = old.unwrap_or_default().lines().collect();
+    let lines = (1..).zip(new.lines());
+    let lines = lines.filter(|(_, text)| !known.contains(text));
+    MutationPlan::new(MutationInput {
+        files: vec![EditedFile {
+            path: RelPath::new("src/lib.rs").unwrap(),
+            text: Bytes::from(new.as_bytes()),
+            old: old.map(|old| Bytes::from(old.as_bytes())),
+            lines: lines.map(|(number, _)| number).collect(),
+            role: FileRole::Program,
+        }],
+        roots: BTreeMap::new(),
+        beside: Vec::new(),
+        seed: [3; 32],
+    })
+    .unwrap()
+}
+
+fn unjudged(old: &str, new: &str) -> Vec<String> {
+    let plan = plan(Some(old), new);
+    plan.unjudged.iter().map(|place| place.id()).collect()
+}
+
+fn all_killed<'a>(plan: &'a MutationPlan, waivers: &'a [Waiver]) -> Trial<'a> {
+    let killed = |index| (index, Fate::Killed(Kill::Value));
+    Trial {
+        plan,
+        control: Fate::Survived,
+        placebos: plan.placebos.iter().map(|p| (*p, Fate::Survived)).collect(),
+        fates: plan.viable().map(killed).collect(),
+        waivers,
+    }
+}
+
+fn each_is_named(attacks: &[Attack<'_>]) {
+    for (old, new, expected) in attacks {
+        assert_eq!(&unjudged(old, new), expected, "{new}");
+    }
+}
+
+const FEE: &str = "fn fee(c: u64) -> u64 {\n    c / 10\n}\n";
+
+#[test]
+fn behaviour_in_constants_macros_and_patterns_of_several_choices_is_named() {
+    each_is_named(&[
+        (
+            FEE,
+            "static T: [u64; 1] = [133_700];\nfn fee(c: u64) -> u64 {\n    c / T[0]\n}\n",
+            &["src/lib.rs:1 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "const fn fee(c: u64) -> u64 {\n    if c == 7 { 0 } else { c }\n}\n",
+            &["src/lib.rs:1 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    let k = const { 7 };\n    c + k\n}\n",
+            &["src/lib.rs:2 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    cut::<7>(c)\n}\n",
+            &["src/lib.rs:2 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "enum E {\n    A = 7,\n}\n",
+            &["src/lib.rs:2 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "macro_rules! cut { ($x:expr) => { if $x == 7 { 0 } else { $x } } }\n",
+            &["src/lib.rs:1 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    strange!(c => 7)\n}\n",
+            &["src/lib.rs:2 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    match c {\n        1 | 133_700 => 0,\n        _ => c,\n    }\n}\n",
+            &["src/lib.rs:3 unjudged pattern"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    match c {\n        1..=9 => 0,\n        _ => c,\n    }\n}\n",
+            &["src/lib.rs:3 unjudged pattern"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    match c {\n        7 => panic!(),\n        _ => c,\n    }\n}\n",
+            &["src/lib.rs:3 unjudged pattern"],
+        ),
+        // The twins: one choice whose branch has a mutant, and a value that is mutated where it stands.
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    match c {\n        7 => 0,\n        _ => c,\n    }\n}\n",
+            &[],
+        ),
+        (FEE, "fn fee(c: u64) -> u64 {\n    c / 12\n}\n", &[]),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    strings::<u8>(vec![c; 3])\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn a_debug_assertion_that_does_something_is_named_and_one_that_compares_is_not() {
+    each_is_named(&[
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    debug_assert!({ c = 7; true });\n    c\n}\n",
+            &["src/lib.rs:2 unjudged debug-only"],
+        ),
+        (
+            FEE,
+            "fn fee(v: V) -> u64 {\n    debug_assert!(v.pop().is_some());\n    v.n\n}\n",
+            &["src/lib.rs:2 unjudged debug-only"],
+        ),
+        (
+            FEE,
+            "fn fee(v: V) -> u64 {\n    debug_assert!(v.len() < 7, \"too long\");\n    v.n\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn a_declaration_that_gives_unchanged_lines_another_meaning_is_named() {
+    let used = "use a::min;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n";
+    let kinds = "trait K { fn ok(&self) -> bool { true } }\nimpl K for u8 {\n    fn ok(&self) -> bool { false }\n    fn no(&self) {}\n}\n";
+    let order = "#[derive(PartialEq, PartialOrd)]\nstruct P {\n    a: u8,\n    b: u8,\n}\n";
+    let plain = "#[derive(Debug)]\nstruct P {\n    a: u8,\n    b: u8,\n}\n";
+    each_is_named(&[
+        (
+            used,
+            "use a::max as min;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n",
+            &["src/lib.rs:1 unjudged rebound"],
+        ),
+        (
+            used,
+            "use a::min;\nuse core::primitive::u32 as u64;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n",
+            &["src/lib.rs:2 unjudged rebound"],
+        ),
+        (
+            used,
+            "use a::min;\ntype u64 = u32;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n",
+            &["src/lib.rs:2 unjudged rebound"],
+        ),
+        (
+            used,
+            "use a::min;\nuse b::*;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n",
+            &["src/lib.rs:2 unjudged rebound"],
+        ),
+        (
+            used,
+            "use b::assert;\nuse a::min;\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\n",
+            &["src/lib.rs:1 unjudged rebound"],
+        ),
+        (
+            kinds,
+            "trait K { fn ok(&self) -> bool { true } }\nimpl K for u8 {\n    fn no(&self) {}\n}\n",
+            &["src/lib.rs:1 unjudged removed"],
+        ),
+        (
+            order,
+            "#[derive(PartialEq, PartialOrd)]\nstruct P {\n    b: u8,\n    a: u8,\n}\n",
+            &["src/lib.rs:1 unjudged rebound"],
+        ),
+        // The twins: imported for changed lines alone, regrouped, and an order that means nothing.
+        (
+            used,
+            "use a::{min, max};\nfn fee(c: u64) -> u64 {\n    min(c, 10)\n}\nfn top(c: u64) -> u64 {\n    max(c, 11)\n}\n",
+            &[],
+        ),
+        (
+            kinds,
+            "trait K { fn ok(&self) -> bool { true } }\nimpl K for u8 {\n    fn ok(&self) -> bool { false }\n    fn no(&self) {}\n    fn on(&self) {}\n}\n",
+            &[],
+        ),
+        (
+            plain,
+            "#[derive(Debug)]\nstruct P {\n    b: u8,\n    c: u8,\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn an_attribute_that_may_decide_what_is_compiled_is_named() {
+    each_is_named(&[
+        (
+            FEE,
+            "#[evil::rewrite]\nfn fee(c: u64) -> u64 {\n    c / 10\n}\n",
+            &["src/lib.rs:1 unjudged attribute"],
+        ),
+        (
+            "",
+            "struct S {\n    #[serde(default = \"x\")]\n    a: u8,\n}\n",
+            &["src/lib.rs:2 unjudged attribute"],
+        ),
+        ("", "#![feature(x)]\n", &["src/lib.rs:1 unjudged attribute"]),
+        (
+            FEE,
+            "/// Says so.\n#[must_use]\n#[allow(unused)]\nfn fee(c: u64) -> u64 {\n    c / 10\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn effects_closures_loops_and_plain_literals_have_mutants() {
+    let new = "fn f(v: &mut V) -> &V {\n    let _ = remove(v);\n    v.wipe();\n    let ok = g(v);\n    for x in v.all() {\n        g(x);\n    }\n    v.each(|x| x.cut('~', b'!', 0.5, b\"ab\"))\n}\n";
+    let plan = plan(Some(""), new);
+    let ids: Vec<&str> = plan.mutants.iter().map(|m| m.id.as_str()).collect();
+    for wanted in [
+        "src/lib.rs:1:4 function-value f -> end",
+        "src/lib.rs:2:5 statement-delete let _ = remove(v) -> nothing",
+        "src/lib.rs:3:5 statement-delete v.wipe() -> nothing",
+        "src/lib.rs:4:14 statement-delete g(v) -> nothing",
+        "src/lib.rs:5:9 branch x -> end",
+        "src/lib.rs:8:12 branch |x| -> end",
+        "src/lib.rs:8:22 plain-literal '~' -> 'x'",
+        "src/lib.rs:8:27 plain-literal b'!' -> b'x'",
+        "src/lib.rs:8:33 plain-literal 0.5 -> 1.0",
+        "src/lib.rs:8:38 plain-literal b\"ab\" -> b\"`c\"",
+    ] {
+        assert!(ids.contains(&wanted), "{wanted} in {ids:#?}");
+    }
+    assert!(plan.unjudged.is_empty(), "{:?}", plan.unjudged);
+}
+
+#[test]
+fn only_a_waiver_for_exactly_this_place_in_exactly_this_file_accepts_it() {
+    let new = "const A: u64 = 7;\nfn fee(c: u64) -> u64 {\n    c / A\n}\n";
+    let plan = plan(Some(FEE), new);
+    let right = Waiver {
+        mutant: "src/lib.rs:1 unjudged const-context".to_owned(),
+        source: Digest::of(new.as_bytes()),
+        reason: "the price list".to_owned(),
+    };
+    let judged = |waivers: &[Waiver]| all_killed(&plan, waivers).judge().map_err(|r| r.code());
+    assert!(judged(std::slice::from_ref(&right)).is_ok());
+    assert!(plan.is_unjudged(&right));
+    let open = Err("certifier/UNJUDGED_CODE");
+    assert_eq!(judged(&[]), open);
+    let other_file = Waiver {
+        source: Digest::of(b"other"),
+        ..right.clone()
+    };
+    assert_eq!(judged(&[other_file]), open);
+    let other_line = Waiver {
+        mutant: "src/lib.rs:2 unjudged const-context".to_owned(),
+        ..right.clone()
+    };
+    assert_eq!(judged(&[other_line.clone()]), open);
+    assert_eq!(judged(&[right, other_line]), Err("certifier/WAIVER_STALE"));
+}
