@@ -479,3 +479,47 @@ fn a_build_script_neither_hides_by_saying_much_nor_sets_up_the_next_build() {
     let seen = observe::run(&mut session, &case("demo", &[])).unwrap();
     assert_eq!(&*seen.stdout, b"2\n");
 }
+
+/// Only privilege raises a hard limit: where it is missing there is no session rather than a
+/// candidate that is refused for it.
+#[test]
+fn a_hard_limit_is_lifted_or_ends_the_start_by_its_name() {
+    let site = Site::new();
+    let mut owner = site.owner_after("ulimit -Hv 4000000", &[]);
+    let said = site.said(&mut owner);
+    owner.wait().unwrap();
+    let lifted = said.starts_with("open ");
+    let named = said.starts_with("refused session/START_FAILED")
+        && said.contains("the resource limit As is too low");
+    assert!(lifted || named, "{said}");
+}
+
+#[test]
+fn the_limits_and_umask_of_the_starting_shell_are_not_those_of_the_session() {
+    let site = Site::new();
+    let narrow = "umask 077; ulimit -Sn 60; ulimit -Ss 1024; ulimit -Sv 4000000; \
+        ulimit -Sd 3000000; ulimit -St 100; ulimit -Sf 1000000; ulimit -Su 9";
+    let mut owner = site.owner_after(narrow, &["hold"]);
+    let id = site.opened(&mut owner);
+    let found = site.limits(&id);
+    assert!(!found.is_empty());
+    for limits in found {
+        for line in [
+            "Max address space unlimited unlimited",
+            "Max data size unlimited unlimited",
+            "Max cpu time unlimited unlimited",
+            "Max file size unlimited unlimited",
+            "Max open files 4096 4096",
+        ] {
+            let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(
+                limits.lines().any(|l| spaced(l).starts_with(line)),
+                "{line}: {limits}"
+            );
+        }
+    }
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    site.wait_until_dead(&id);
+    assert_eq!(record::reap(&site.state_dir()).unwrap().len(), 1);
+}

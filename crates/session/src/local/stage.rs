@@ -72,7 +72,9 @@ fn prepare(path: &Path) -> Result<Command, Failure> {
         fs::write(file, std::process::id().to_string()).step("join cgroup")?;
     }
     fs::write("/proc/self/oom_score_adj", OOM_SCORE).step("oom score")?;
-    no_core_dumps()?;
+    // Directories that are made here are walked through by another user.
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    set_limits()?;
     // Everything that was inherited beyond the standard streams ends here.
     descriptors::close_on_exec().step("descriptors")?;
     let info = inherit(&spec.directory.join(INFO), OFlags::WRONLY)?;
@@ -109,15 +111,52 @@ fn end_with_owner(owner: i32) -> Result<(), Failure> {
     ))
 }
 
-/// One byte, not none: with a limit of zero the kernel still pipes a core to a handler of the
-/// host, with a limit of one it does not.
-fn no_core_dumps() -> Result<(), Failure> {
-    let one = Rlimit {
-        current: Some(1),
-        maximum: Some(1),
-    };
-    rustix::process::setrlimit(Resource::Core, one).step("core limit")
+/// Gives every session the same limits, whatever shell it was started from: a candidate that is
+/// killed by somebody's `ulimit` would be refused for it.
+fn set_limits() -> Result<(), Failure> {
+    LIMITS
+        .into_iter()
+        .try_for_each(|(resource, current, maximum)| {
+            let wanted = Rlimit { current, maximum };
+            rustix::process::setrlimit(resource, wanted)
+                .step(&format!("the resource limit {resource:?} is too low"))
+        })?;
+    // Here a hard limit that nobody may raise is usual, and far above what a session can start.
+    let found = rustix::process::getrlimit(Resource::Nproc);
+    match found.maximum {
+        Some(most) if most < PROCESSES => Err(Failure(format!(
+            "the resource limit Nproc is too low: {most}, not {PROCESSES}"
+        ))),
+        maximum => rustix::process::setrlimit(
+            Resource::Nproc,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        )
+        .step("processes"),
+    }
 }
+
+/// Soft and hard limit of each resource; the cgroup bounds memory and processes.
+const LIMITS: [(Resource, Option<u64>, Option<u64>); 8] = [
+    // One byte, not none: with a limit of zero the kernel still pipes a core to a handler of the
+    // host, with a limit of one it does not.
+    (Resource::Core, Some(1), Some(1)),
+    (Resource::Nofile, Some(MAX_FILES), Some(MAX_FILES)),
+    (Resource::Stack, Some(STACK_BYTES), None),
+    (Resource::As, None, None),
+    (Resource::Data, None, None),
+    (Resource::Rss, None, None),
+    (Resource::Cpu, None, None),
+    (Resource::Fsize, None, None),
+];
+/// Open descriptors: what the runner gives to a build.
+const MAX_FILES: u64 = 4_096;
+/// Stack of the runner in bytes: what systems give by default. It gives more to programs.
+const STACK_BYTES: u64 = 8 << 20;
+/// Processes and threads of one user: more than the cgroup of a session lets it have.
+const PROCESSES: u64 = 1_024;
 
 fn inherit(path: &Path, access: OFlags) -> Result<OwnedFd, Failure> {
     rustix::fs::open(path, access, Mode::empty()).step("pipe")

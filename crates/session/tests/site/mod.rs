@@ -126,6 +126,29 @@ impl Site {
             .unwrap()
     }
 
+    /// The same, started by a shell that did `first`.
+    pub(crate) fn owner_after(&self, first: &str, words: &[&str]) -> Child {
+        let inner = self.command(&self.program, &toolchain());
+        let steps = format!("{first}; exec \"$@\"");
+        Command::new("/bin/bash")
+            .args(["-c", &steps, "bash"])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .args(words)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The kernel's limits of every process of a session.
+    pub(crate) fn limits(&self, id: &str) -> Vec<String> {
+        let dir = cgroup_parents()[0].join(format!("flightproof-{id}"));
+        let pids = fs::read_to_string(dir.join("cgroup.procs")).unwrap();
+        pids.lines()
+            .map(|pid| fs::read_to_string(format!("/proc/{pid}/limits")).unwrap())
+            .collect()
+    }
+
     fn command(&self, program: &Path, toolchain: &Path) -> Command {
         let artifact = self.dir.path().join("artifact");
         fs::write(&artifact, &self.artifact).unwrap();
@@ -145,11 +168,15 @@ impl Site {
 
     /// The id of the session that a host process opened.
     pub(crate) fn opened(&self, owner: &mut Child) -> String {
-        let line = first_line(owner);
+        let line = self.said(owner);
         match line.strip_prefix("open ") {
             Some(id) => id.to_owned(),
             None => panic!("{line}"),
         }
+    }
+
+    pub(crate) fn said(&self, owner: &mut Child) -> String {
+        first_line(owner)
     }
 
     /// What a user without any rights is told.
