@@ -12,12 +12,13 @@ const MATCH_BUDGET: usize = 4_000_000;
 
 /// The lines of a Rust file (1-based, counted in the new text) that a change touched.
 ///
-/// A line is touched when it is not a line of the old text, in order. Three things count that a
+/// A line is touched when it is not a line of the old text, in order. Four things count that a
 /// plain comparison of lines would not show:
 /// - a line with the same bytes that was inside a comment or a string before and is code now, or
 ///   the other way round (removing `/*` changes every line after it);
 /// - the neighbours of a place where code was only deleted, for otherwise a removed check would
 ///   leave no trace;
+/// - a line that stands in another block than before, such as after a moved `}`;
 /// - a line that only got or lost its line end.
 ///
 /// Every line of an added file is touched. Never fails; where matching would cost too much, every
@@ -79,6 +80,7 @@ fn plain(text: &[u8]) -> Vec<ScannedLine<'_>> {
         .map(|bytes| ScannedLine {
             bytes,
             start: LineStart::Code,
+            opener: None,
             has_code: true,
         })
         .collect()
@@ -91,7 +93,9 @@ fn touched(old: &[ScannedLine<'_>], new: &[ScannedLine<'_>]) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     let (mut old_at, mut new_at) = (0, 0);
     let end = (old.len(), new.len());
-    for (o, n) in matches(&old_keys, &new_keys).into_iter().chain([end]) {
+    let pairs = matches(&old_keys, &new_keys);
+    out.extend(moved_blocks(old, new, &pairs));
+    for (o, n) in pairs.into_iter().chain([end]) {
         out.extend(new_at..n);
         let deleted = old.get(old_at..o).unwrap_or_default();
         if new_at == n && deleted.iter().any(|line| line.has_code) {
@@ -103,6 +107,25 @@ fn touched(old: &[ScannedLine<'_>], new: &[ScannedLine<'_>]) -> BTreeSet<u32> {
     out.into_iter()
         .filter_map(|index| u32::try_from(index + 1).ok())
         .collect()
+}
+
+/// Kept lines that stand in another block now. A block is the same if the line that opens it was
+/// kept, or was edited in its place: between the same two kept lines.
+fn moved_blocks(
+    old: &[ScannedLine<'_>],
+    new: &[ScannedLine<'_>],
+    pairs: &[(usize, usize)],
+) -> Vec<usize> {
+    let olds: Vec<usize> = pairs.iter().map(|(o, _)| *o).collect();
+    let news: Vec<usize> = pairs.iter().map(|(_, n)| *n).collect();
+    // `Ok` for the number of a kept line, `Err` for that of the gap an edited one lies in.
+    let place = |kept: &[usize], line: Option<usize>| line.map(|line| kept.binary_search(&line));
+    let opener = |lines: &[ScannedLine<'_>], at: usize| lines.get(at).and_then(|l| l.opener);
+    let moved = pairs.iter().filter(|(o, n)| {
+        let has_code = new.get(*n).is_some_and(|line| line.has_code);
+        has_code && place(&olds, opener(old, *o)) != place(&news, opener(new, *n))
+    });
+    moved.map(|(_, n)| *n).collect()
 }
 
 /// Equal numbers for equal lines, so that matching compares integers.
@@ -221,6 +244,26 @@ mod tests {
         assert_eq!(changed("a\ncheck();\n", "a\n"), [1]);
         assert_eq!(changed("a\n// said\n\nb\n", "a\nb\n"), [0u32; 0]);
         assert_eq!(changed("a\nb\n", ""), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_line_in_another_block_is_touched_and_one_in_an_edited_block_is_not() {
+        let old = "if a {\n    x();\n}\ny();\nz();\n";
+        let moved = "if a {\n    x();\n// noted\ny();\n}\nz();\n";
+        assert!(
+            changed(old, moved).contains(&4),
+            "{:?}",
+            changed(old, moved)
+        );
+        assert!(!changed(old, moved).contains(&6));
+        let or = "if a {\n    x();\n} else {\n    y();\n    z();\n}\n";
+        let other = "if a {\n    x();\n    y();\n} else  {\n    z();\n}\n";
+        assert!(changed(or, other).contains(&3) && changed(or, other).contains(&5));
+        assert_eq!(changed(old, &old.replace("if a", "if b")), [1]);
+        let signature = "fn f(\n    a: u8,\n) {\n    x();\n}\n";
+        assert_eq!(changed(signature, &signature.replace("u8,", "u16,")), [2]);
+        let wider = signature.replace("a: u8,\n", "a: u8,\n    b: u8,\n");
+        assert_eq!(changed(signature, &wider), [3]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use flightproof_evidence::{Captured, Change};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the set of operators, on certificates.
-pub(crate) const OPERATOR_SET: &str = "rust-1";
+pub(crate) const OPERATOR_SET: &str = "rust-2";
 
 /// Numbers of changed lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

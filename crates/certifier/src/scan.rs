@@ -23,6 +23,8 @@ pub(crate) struct ScannedLine<'a> {
     pub(crate) bytes: &'a [u8],
     /// Where it starts.
     pub(crate) start: LineStart,
+    /// The line, from 0, of the innermost bracket that is open where it starts.
+    pub(crate) opener: Option<usize>,
     /// Whether anything but white space and comments is on it.
     pub(crate) has_code: bool,
 }
@@ -31,14 +33,18 @@ pub(crate) struct ScannedLine<'a> {
 pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
     let mut state = LineStart::Code;
     let mut lines = Vec::new();
+    let mut open = Vec::new();
     for bytes in text.split_inclusive(|byte| *byte == b'\n') {
         let start = state;
+        let opener = open.last().copied();
         let has_code = if lines.is_empty() && is_shebang(bytes) {
             false
         } else {
             Line {
                 rest: bytes,
+                number: lines.len(),
                 state: &mut state,
+                open: &mut open,
                 has_code: false,
             }
             .read()
@@ -46,6 +52,7 @@ pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
         lines.push(ScannedLine {
             bytes,
             start,
+            opener,
             has_code,
         });
     }
@@ -60,7 +67,9 @@ fn is_shebang(line: &[u8]) -> bool {
 
 struct Line<'a, 's> {
     rest: &'a [u8],
+    number: usize,
     state: &'s mut LineStart,
+    open: &'s mut Vec<usize>,
     has_code: bool,
 }
 
@@ -89,6 +98,14 @@ impl Line<'_, '_> {
         }
         self.has_code |= !first.is_ascii_whitespace();
         match first {
+            b'(' | b'[' | b'{' => {
+                self.open.push(self.number);
+                1
+            }
+            b')' | b']' | b'}' => {
+                self.open.pop();
+                1
+            }
             b'"' => {
                 *self.state = LineStart::Text;
                 1

@@ -108,6 +108,26 @@ fn behaviour_in_constants_macros_and_patterns_of_several_choices_is_named() {
             "fn fee(c: u64) -> u64 {\n    match c {\n        7 => panic!(),\n        _ => c,\n    }\n}\n",
             &["src/lib.rs:3 unjudged pattern"],
         ),
+        (
+            FEE,
+            "fn fee(c: u64) -> bool {\n    matches!(c, 1 | 133_700)\n}\n",
+            &["src/lib.rs:2 unjudged pattern"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> bool {\n    matches!(c, n if n.is_power_of_two())\n}\n",
+            &["src/lib.rs:2 unjudged pattern"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    if let 7 = c {\n        panic!()\n    }\n    c / 10\n}\n",
+            &["src/lib.rs:2 unjudged pattern"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> bool {\n    matches!(c, 7)\n}\n",
+            &[],
+        ),
         // The twins: one choice whose branch has a mutant, and a value that is mutated where it stands.
         (
             FEE,
@@ -185,6 +205,11 @@ fn a_declaration_that_gives_unchanged_lines_another_meaning_is_named() {
             order,
             "#[derive(PartialEq, PartialOrd)]\nstruct P {\n    b: u8,\n    a: u8,\n}\n",
             &["src/lib.rs:1 unjudged rebound"],
+        ),
+        (
+            used,
+            "use a::min;\nfn fee(c: u64) -> u64 {\n    use a::max as min;\n    min(c, 10)\n}\n",
+            &["src/lib.rs:3 unjudged rebound"],
         ),
         // The twins: imported for changed lines alone, regrouped, and an order that means nothing.
         (
@@ -272,6 +297,6 @@ fn only_a_waiver_for_exactly_this_place_in_exactly_this_file_accepts_it() {
         mutant: "src/lib.rs:2 unjudged const-context".to_owned(),
         ..right.clone()
     };
-    assert_eq!(judged(&[other_line.clone()]), open);
+    assert_eq!(judged(std::slice::from_ref(&other_line)), open);
     assert_eq!(judged(&[right, other_line]), Err("certifier/WAIVER_STALE"));
 }

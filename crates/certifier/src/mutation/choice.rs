@@ -69,14 +69,37 @@ impl<'ast> Visit<'ast> for Choices {
 pub(super) fn has_branch(taken: &Expr) -> bool {
     match taken {
         Expr::Block(node) => match node.block.stmts.first() {
-            Some(Stmt::Macro(only)) => !is_dead_end(&only.mac),
-            Some(Stmt::Expr(Expr::Macro(only), _)) => !is_dead_end(&only.mac),
-            first => first.is_some() && node.attrs.is_empty() && node.label.is_none(),
+            None => false,
+            Some(_) => {
+                !opens_with_dead_end(&node.block) && node.attrs.is_empty() && node.label.is_none()
+            }
         },
         Expr::Macro(node) => !is_dead_end(&node.mac),
         Expr::Break(_) | Expr::Continue(_) | Expr::Unsafe(_) => false,
         _ => true,
     }
+}
+
+/// Whether nothing but a panic is done in a block: reaching it has no mutant.
+pub(super) fn opens_with_dead_end(block: &Block) -> bool {
+    match block.stmts.first() {
+        Some(Stmt::Macro(only)) => is_dead_end(&only.mac),
+        Some(Stmt::Expr(Expr::Macro(only), _)) => is_dead_end(&only.mac),
+        _ => false,
+    }
+}
+
+/// Whether a `matches!` asks for one choice, without a guard.
+pub(super) fn is_single_match(tokens: &TokenStream) -> bool {
+    use syn::parse::{ParseStream, Parser};
+    let one = |input: ParseStream<'_>| {
+        input.parse::<Expr>()?;
+        input.parse::<Token![,]>()?;
+        let pattern = Pat::parse_multi_with_leading_vert(input)?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(is_single(&pattern))
+    };
+    one.parse2(tokens.clone()).unwrap_or(false)
 }
 
 /// Whether an expression statement may be there for its effect. What decides about control is

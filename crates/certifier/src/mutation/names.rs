@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, UseTree};
 
 use super::choice::names_in;
@@ -151,7 +152,29 @@ fn declared(text: &str, file: &syn::File) -> Names {
             declare(text, &place, item, &mut names);
         }
     }
+    let mut inner = InBlocks(Vec::new());
+    inner.visit_file(file);
+    for item in inner.0 {
+        declare(text, "block::", item, &mut names);
+    }
     names
+}
+
+/// Items inside of functions. One in a test is only for tests.
+struct InBlocks<'a>(Vec<&'a Item>);
+
+impl<'a> Visit<'a> for InBlocks<'a> {
+    fn visit_item(&mut self, node: &'a Item) {
+        if !attributes(node).iter().any(is_test_only) {
+            visit::visit_item(self, node);
+        }
+    }
+    fn visit_stmt(&mut self, node: &'a syn::Stmt) {
+        if let syn::Stmt::Item(item) = node {
+            self.0.push(item);
+        }
+        visit::visit_stmt(self, node);
+    }
 }
 
 fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {

@@ -7,7 +7,9 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
-use super::choice::{has_branch, is_effect, is_inert, is_quiet_call, is_single};
+use super::choice::{
+    has_branch, is_effect, is_inert, is_quiet_call, is_single, is_single_match, opens_with_dead_end,
+};
 use super::operator::{Operator, binary, integers, literal};
 use super::survey::{
     Alternative, Effect, EffectForm, Function, Gate, Insertion, LineIndex, Silence, Survey,
@@ -191,6 +193,13 @@ impl Walker<'_> {
     /// `matches!` is a condition that is never written as one.
     fn matched(&mut self, node: &Macro) {
         let span = node.span().byte_range();
+        if !is_single_match(&node.tokens) {
+            self.silence(span.clone(), Silence::Pattern);
+        }
+        self.constants(&span);
+    }
+
+    fn constants(&mut self, span: &Range<usize>) {
         for constant in ["true", "false"] {
             let offer = Offer {
                 operator: Operator::Condition,
@@ -208,17 +217,7 @@ impl Walker<'_> {
         if binds(condition) {
             return;
         }
-        let span = condition.span().byte_range();
-        for constant in ["true", "false"] {
-            let offer = Offer {
-                operator: Operator::Condition,
-                at: span.start,
-                original: shown(self.slice(span.clone())),
-                replacement: constant.to_owned(),
-                code: constant.to_owned(),
-            };
-            self.region(span.clone(), offer);
-        }
+        self.constants(&condition.span().byte_range());
     }
 
     /// A branch chosen by a pattern. `pattern` is what it is named by.
@@ -476,6 +475,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         self.condition(&node.cond);
         if binds(&node.cond) {
             let condition = node.cond.span().byte_range();
+            if opens_with_dead_end(&node.then_branch) {
+                self.silence(condition.clone(), Silence::Pattern);
+            }
             self.branch_block(condition, &node.then_branch);
             if let Some((word, Expr::Block(other))) =
                 node.else_branch.as_ref().map(|(w, e)| (w, &**e))
