@@ -253,6 +253,30 @@ fn an_attribute_that_may_decide_what_is_compiled_is_named() {
 }
 
 #[test]
+fn a_check_that_is_moved_to_the_tests_is_named() {
+    let checked = "fn fee(c: u64) -> u64 {\n    check(c);\n    c / 10\n}\n";
+    let ruled = "impl K for u8 {\n    fn ok(&self) -> bool { false }\n    fn no(&self) {}\n}\n";
+    each_is_named(&[
+        (
+            checked,
+            "fn fee(c: u64) -> u64 {\n    #[cfg(test)]\n    check(c);\n    c / 10\n}\n",
+            &["src/lib.rs:2 unjudged attribute"],
+        ),
+        (
+            ruled,
+            "impl K for u8 {\n    #[cfg(test)]\n    fn ok(&self) -> bool { false }\n    fn no(&self) {}\n}\n",
+            &["src/lib.rs:1 unjudged removed"],
+        ),
+        // The twins: what was always for tests only.
+        (
+            checked,
+            "#[cfg(test)]\nuse std::fs;\n#[cfg(test)]\nconst A: u8 = 7;\nfn fee(c: u64) -> u64 {\n    check(c);\n    c / 10\n}\n#[cfg(test)]\nmod tests {\n    const B: u8 = 7;\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
 fn effects_closures_loops_and_plain_literals_have_mutants() {
     let new = "fn f(v: &mut V) -> &V {\n    let _ = remove(v);\n    v.wipe();\n    let ok = g(v);\n    for x in v.all() {\n        g(x);\n    }\n    v.each(|x| x.cut('~', b'!', 0.5, b\"ab\"))\n}\n";
     let plan = plan(Some(""), new);

@@ -12,7 +12,8 @@ use super::syntax::is_dead_end;
 use super::walker::Walker;
 
 /// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
-/// names of [`super::names`], `cfg` by the fence, `test` by its tripwire.
+/// names of [`super::names`], `test` by its tripwire. Not `cfg(test)`: before a statement it takes a
+/// check out of the program.
 const INERT: &[&str] = &[
     "doc",
     "allow",
@@ -31,7 +32,6 @@ const INERT: &[&str] = &[
     "bench",
     "ignore",
     "should_panic",
-    "cfg",
     "derive",
 ];
 

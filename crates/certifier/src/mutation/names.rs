@@ -238,7 +238,9 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
                 .as_ref()
                 .map(|(_, path, _)| slice(path.span().byte_range()));
             let methods = node.items.iter().filter_map(|item| match item {
-                ImplItem::Fn(method) => Some(method.sig.ident.to_string()),
+                ImplItem::Fn(method) if !method.attrs.iter().any(is_test_only) => {
+                    Some(method.sig.ident.to_string())
+                }
                 _ => None,
             });
             for method in methods {
@@ -326,7 +328,7 @@ fn imported(tree: &UseTree) -> Vec<(String, String)> {
     out
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(super) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(node) => &node.attrs,
         Item::Enum(node) => &node.attrs,

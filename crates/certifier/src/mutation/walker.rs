@@ -10,6 +10,7 @@ use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature
 use super::choice::{
     has_branch, is_effect, is_inert, is_quiet_call, is_single, is_single_match, opens_with_dead_end,
 };
+use super::names;
 use super::operator::{Operator, binary, integers, literal};
 use super::survey::{
     Alternative, Effect, EffectForm, Function, Gate, Insertion, LineIndex, Silence, Survey,
@@ -394,6 +395,17 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         visit::visit_expr_for_loop(self, node);
     }
 
+    fn visit_item(&mut self, node: &'ast syn::Item) {
+        // Those with a body get a tripwire of their own.
+        let gated = matches!(
+            node,
+            syn::Item::Fn(_) | syn::Item::Mod(_) | syn::Item::Impl(_)
+        );
+        if !gated && names::attributes(node).iter().any(is_test_only) {
+            return self.silence(node.span().byte_range(), Silence::TestOnly);
+        }
+        visit::visit_item(self, node);
+    }
     fn visit_item_enum(&mut self, node: &'ast syn::ItemEnum) {
         node.attrs.iter().for_each(|a| self.visit_attribute(a));
         for variant in &node.variants {
