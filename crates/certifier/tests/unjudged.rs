@@ -277,6 +277,32 @@ fn a_check_that_is_moved_to_the_tests_is_named() {
 }
 
 #[test]
+fn an_effect_that_no_case_compares_is_named_wherever_it_stands() {
+    each_is_named(&[
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    let (a, _b) = (c, std::fs::remove_file(\"x\"));\n    a / 10\n}\n",
+            &["src/lib.rs:2 unjudged effect"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    first(c, fs::write(\"x\", \"y\").is_ok())\n}\n",
+            &["src/lib.rs:2 unjudged effect"],
+        ),
+        (
+            FEE,
+            "use std::process::Command as C;\nfn fee(c: u64) -> u64 {\n    first(c, C::new(\"x\"))\n}\n",
+            &["src/lib.rs:1 unjudged effect"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    let text = std::fs::read_to_string(\"x\");\n    ptr::write(text, c)\n}\n",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
 fn effects_closures_loops_and_plain_literals_have_mutants() {
     let new = "fn f(v: &mut V) -> &V {\n    let _ = remove(v);\n    v.wipe();\n    let ok = g(v);\n    for x in v.all() {\n        g(x);\n    }\n    v.each(|x| x.cut('~', b'!', 0.5, b\"ab\"))\n}\n";
     let plan = plan(Some(""), new);

@@ -116,6 +116,44 @@ pub(super) fn is_effect(expr: &Expr) -> bool {
     }
 }
 
+/// Names that act outside the program, wherever they stand.
+const ACTING: &[&str] = &[
+    "remove_file",
+    "remove_dir",
+    "remove_dir_all",
+    "create_dir",
+    "create_dir_all",
+    "hard_link",
+    "set_permissions",
+    "set_var",
+    "remove_var",
+    "set_current_dir",
+    "create_new",
+    "OpenOptions",
+    "Command",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "UnixStream",
+    "UnixListener",
+    "UnixDatagram",
+];
+
+/// Names that do so behind `fs::` or `File::`.
+const ACTING_ON_FILES: &[&str] = &["write", "rename", "copy", "symlink", "create", "soft_link"];
+
+/// Whether a path, given by its names, acts on something that no case compares.
+pub(super) fn acts_outside(names: &[String]) -> bool {
+    let acting = names.iter().any(|name| ACTING.contains(&name.as_str()));
+    let on_files = names.windows(2).any(|pair| match pair {
+        [folder, name] => {
+            ["fs", "File"].contains(&folder.as_str()) && ACTING_ON_FILES.contains(&name.as_str())
+        }
+        _ => false,
+    });
+    acting || on_files
+}
+
 /// Methods without arguments that every reader knows to change nothing.
 const QUIET: &[&str] = &[
     "len",

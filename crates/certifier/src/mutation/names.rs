@@ -301,7 +301,7 @@ fn derived(attributes: &[Attribute]) -> String {
 }
 
 /// Names an import binds, with what each is bound to.
-fn imported(tree: &UseTree) -> Vec<(String, String)> {
+pub(super) fn imported(tree: &UseTree) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut open = vec![(String::new(), tree)];
     while let Some((path, tree)) = open.pop() {

@@ -110,6 +110,9 @@ pub enum Silence {
     Rebound,
     /// An implementation that is gone, so that unchanged lines reach another one.
     Removed,
+    /// A name of the standard library that acts on something no case compares: files, processes,
+    /// the network, the environment.
+    Effect,
     /// A manifest key that decides what is built.
     Manifest,
     /// Data that is compiled into the program or read while it is built.
@@ -147,6 +150,7 @@ impl Silence {
             Self::DebugOnly => "debug-only",
             Self::Rebound => "rebound",
             Self::Removed => "removed",
+            Self::Effect => "effect",
             Self::Manifest => "manifest",
             Self::CompiledData => "compiled-data",
         }

@@ -158,7 +158,7 @@ pub(super) fn shown(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line = line.join(" ");
     match line.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
+        Some((cut, _)) => format!("{}...", line.get(..cut).unwrap_or_default()),
         None => line,
     }
 }

@@ -8,7 +8,8 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
 use super::choice::{
-    has_branch, is_effect, is_inert, is_quiet_call, is_single, is_single_match, opens_with_dead_end,
+    acts_outside, has_branch, is_effect, is_inert, is_quiet_call, is_single, is_single_match,
+    opens_with_dead_end,
 };
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
@@ -365,6 +366,22 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     fn visit_generic_argument(&mut self, node: &'ast syn::GenericArgument) {
         if let syn::GenericArgument::Const(value) = node {
             self.silence(value.span().byte_range(), Silence::ConstContext);
+        }
+    }
+
+    fn visit_path(&mut self, node: &'ast syn::Path) {
+        let names: Vec<String> = node.segments.iter().map(|s| s.ident.to_string()).collect();
+        if acts_outside(&names) {
+            self.silence(node.span().byte_range(), Silence::Effect);
+        }
+        visit::visit_path(self, node);
+    }
+    fn visit_item_use(&mut self, node: &'ast syn::ItemUse) {
+        for (_, path) in names::imported(&node.tree) {
+            let names: Vec<String> = path.split("::").map(str::to_owned).collect();
+            if acts_outside(&names) {
+                self.silence(node.span().byte_range(), Silence::Effect);
+            }
         }
     }
 
