@@ -1,5 +1,4 @@
 //! `docs/attacks.md` cites tests. Each of them exists, and no row is without one.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 use std::collections::BTreeMap;
 use std::fs;
