@@ -58,6 +58,9 @@ flightproof_core::refusal_codes! {
         /// Another plan for the same name, no plans at all.
         NothingToRun = "NOTHING_TO_RUN", Usage,
             "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
+        /// The branch is at the candidate already.
+        AlreadyAdmitted = "ALREADY_ADMITTED", Usage,
+            "the branch is at the candidate already", "a commit comes in once; certifying it again cannot let it in again", "its certificate and receipt were written when it came in; leave --admit away for a new certificate";
         /// `explain` was asked for an unknown code.
         UnknownCode = "UNKNOWN_CODE", Usage,
             "there is no such refusal code", "codes are a closed list", "run `flights explain` to see all of them";

@@ -69,7 +69,7 @@ flightproof_core::refusal_codes! {
             "a file or directory of the host could not be used", "a session that is not registered could be left behind unseen", "check permissions and free space of the path in the detail";
         /// A fake session was asked something its recording does not hold.
         FakeMismatch = "FAKE_MISMATCH", Evidence,
-            "the replay asked something the recording does not hold at this place", "the flight did not take the recorded path", "compare the two with `flights diff`, or record the flight again";
+            "the replay asked something the recording does not hold at this place", "the flight did not take the recorded path", "find the change that made the flight ask something else; record it again only if that is meant";
         /// A fake session was closed before all of its recording was used.
         FakeUnused = "FAKE_UNUSED", Evidence,
             "the replay ended before the recording did", "the flight did not take the recorded path", "record the flight again if the change of path is meant";

@@ -40,6 +40,9 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
     let order = order(args)?;
     let host = Host::prepare(args.toolchain.as_deref())?;
     show::recovered(&host.recover()?);
+    if let Some(branch) = &args.admit {
+        host.check_open(&order, branch)?;
+    }
     let flown = flight::fly(&order, Some(&host), &mut Tape::Off, progress);
     let proven = match &flown {
         Flown::Certified(proven) => proven,

@@ -27,8 +27,8 @@ pub(super) fn new(out: Option<PathBuf>, format: Format) -> Result<Exit, Refusal>
         }
     }
     let key = SecretKey::from_seed(state::entropy()?);
-    state::write_new_file(&path, key.to_pem()?.as_bytes(), 0o600)?;
-    state::write_new_file(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
+    write(&path, key.to_pem()?.as_bytes(), 0o600)?;
+    write(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
     let id = key.public().id();
     match format {
         Format::Human => show::print(&format!("key {id}\n  secret {}\n  public {}", path.display(), public.display())),
@@ -67,6 +67,11 @@ pub(super) fn secret(named: Option<&Path>) -> Result<SecretKey, Refusal> {
 /// `KEY_FILE`; what the key parser refuses.
 pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
     Ok(PublicKey::from_pem(&read(path)?)?)
+}
+
+fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
+    state::write_new_file(path, pem, mode)
+        .map_err(|refusal| FlightsCode::KeyFile.refuse(refusal.detail).into())
 }
 
 fn read(path: &Path) -> Result<String, Refusal> {

@@ -8,7 +8,7 @@ mod key;
 mod run;
 
 use crate::show::{self, Format};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use flightproof_core::{Exit, Refusal, RelPath};
 use std::path::PathBuf;
 
@@ -46,6 +46,19 @@ enum Command {
     },
     /// Check that this machine can fly, and say how to mend what is missing.
     Doctor,
+}
+
+impl Command {
+    /// What is under way while the command itself has not begun a stage of its own.
+    fn stage(&self) -> &'static str {
+        match self {
+            Self::Certify(_) | Self::Run(_) => "plan",
+            Self::Cert { .. } => "verify",
+            Self::Key { .. } => "key",
+            Self::Explain { .. } => "explain",
+            Self::Doctor => "doctor",
+        }
+    }
 }
 
 /// `flights certify`.
@@ -162,6 +175,11 @@ enum KeyCommand {
     },
 }
 
+/// The command line, for the reference in `docs/cli.md`.
+pub fn command_line() -> clap::Command {
+    Cli::command().bin_name("flights")
+}
+
 /// Parses the command line, does the work, prints the result.
 pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -178,8 +196,9 @@ pub fn main() -> Exit {
         }
     };
     let format = cli.format;
+    let stage = cli.command.stage();
     dispatch(cli.command, format).unwrap_or_else(|refusal| {
-        show::refusal("plan", &refusal, format);
+        show::refusal(stage, &refusal, format);
         refusal.exit()
     })
 }

@@ -197,7 +197,7 @@ impl Crew {
                 .into());
         }
         let (recorded, verdict) = (player.predicate(), player.verdict().to_owned());
-        let mut tape = Tape::Replay(player);
+        let mut tape = Tape::replay(player);
         let flown = flight::fly(&order, None, &mut tape, progress);
         tape.finish(flown.word(), None, None)?;
         let reached = flown.statement().map(Digest::of);

@@ -7,7 +7,9 @@ use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
-use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
+use flightproof_importer::{
+    self as importer, CaptureRequest, Clearance, Git, Grants, ImporterCode,
+};
 use flightproof_ledger::Ledger;
 use flightproof_session::local::{self, LocalSpec, RunnerProgram};
 use flightproof_session::{Session, crates, record};
@@ -26,6 +28,9 @@ const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
 /// Most bytes of a branch, a repository's path or a lock's path in a line for people.
 const MAX_NAME: usize = 200;
+
+/// Most bytes of a receipt in such a line: it is about 500 bytes of JSON.
+const MAX_RECEIPT: usize = 2000;
 
 /// What a flight needs of the machine, found once.
 pub struct Host {
@@ -94,10 +99,7 @@ impl Host {
 
     /// Takes the commit out of its repository.
     pub(super) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
-        let source = order.source.as_ref().ok_or_else(|| {
-            FlightsCode::SourceUnavailable.refuse("the order names no repository")
-        })?;
-        let repository = importer::Host::open(&self.git, &source.repository)?;
+        let repository = self.repository(order)?;
         let work = self.work_directory()?;
         let grants = Grants::new(order.grants.clone().unwrap_or_default());
         let request = CaptureRequest {
@@ -149,6 +151,37 @@ impl Host {
         Ok(Box::new(local::open(&spec, &self.runner)?))
     }
 
+    /// Refuses a flight that could not be admitted at its end. The admission asks again.
+    ///
+    /// # Errors
+    /// `ALREADY_ADMITTED`, and the importer's for a branch that is missing or not at the baseline.
+    pub fn check_open(&self, order: &Order, branch: &str) -> Result<(), Refusal> {
+        let repository = self.repository(order)?;
+        let commit = |revision: &str| repository.resolve(&self.git, revision);
+        let (baseline, head) = (commit(&order.baseline)?, commit(&order.candidate)?);
+        let name = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+        let shown = escape(name, MAX_NAME);
+        match commit(&format!("refs/heads/{name}")) {
+            Ok(tip) if tip == head => Err(FlightsCode::AlreadyAdmitted
+                .refuse(format!("{shown} is at {head}"))
+                .into()),
+            Ok(tip) if tip != baseline => Err(ImporterCode::BranchMoved
+                .refuse(format!("{shown} is at {tip}, expected {baseline}"))
+                .into()),
+            Err(refused) if refused.code == ImporterCode::UnknownRevision => {
+                Err(ImporterCode::BranchMissing.refuse(shown).into())
+            }
+            tip => Ok(tip.map(drop)?),
+        }
+    }
+
+    fn repository(&self, order: &Order) -> Result<importer::Host, Refusal> {
+        let source = order.source.as_ref().ok_or_else(|| {
+            FlightsCode::SourceUnavailable.refuse("the order names no repository")
+        })?;
+        Ok(importer::Host::open(&self.git, &source.repository)?)
+    }
+
     /// Moves a branch to a certified commit. Returns the receipt.
     ///
     /// # Errors
@@ -160,10 +193,7 @@ impl Host {
         branch: &str,
         certificate: Digest,
     ) -> Result<Vec<u8>, Refusal> {
-        let source = order.source.as_ref().ok_or_else(|| {
-            FlightsCode::SourceUnavailable.refuse("the order names no repository")
-        })?;
-        let repository = importer::Host::open(&self.git, &source.repository)?;
+        let repository = self.repository(order)?;
         let clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
         let mut ledger = self.ledger()?;
         let admitted = importer::admit(
@@ -203,10 +233,8 @@ fn leftover(reaped: &record::Reaped) -> String {
 fn settled(recovered: &importer::Recovered) -> String {
     let admission = &recovered.admission;
     let outcome = match recovered.outcome {
-        importer::Outcome::Applied => "the branch had moved; its receipt is in the ledger",
-        importer::Outcome::AppliedThenMoved => {
-            "the branch had moved and went on since; its receipt is in the ledger"
-        }
+        importer::Outcome::Applied => "the branch had moved; receipt",
+        importer::Outcome::AppliedThenMoved => "the branch had moved and went on since; receipt",
         importer::Outcome::NotApplied => {
             "the branch had not moved; the commit may be asked in again"
         }
@@ -222,6 +250,9 @@ fn settled(recovered: &importer::Recovered) -> String {
         escape(&admission.key.branch, MAX_NAME),
         escape(&admission.key.repository, MAX_NAME)
     );
+    if let Some(receipt) = &recovered.receipt {
+        line.push_str(&format!(": {}", escape(receipt, MAX_RECEIPT)));
+    }
     if let Some(lock) = &recovered.lock_left {
         line.push_str(&format!(
             "; {} was left by a killed git: remove it if no git runs",

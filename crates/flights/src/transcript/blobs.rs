@@ -22,11 +22,10 @@ pub(super) fn detach(value: Value, blobs: &mut BTreeMap<Digest, Vec<u8>>) -> Res
 }
 
 /// Puts the bytes back. `read` gives the blob of a digest.
-pub(super) fn attach(
-    value: Value,
-    depth: usize,
-    read: &mut dyn FnMut(&Digest, u64) -> Result<Vec<u8>, String>,
-) -> Result<Value, String> {
+pub(super) fn attach<R>(value: Value, depth: usize, read: &mut R) -> Result<Value, String>
+where
+    R: FnMut(&Digest, u64) -> Result<Vec<u8>, String>,
+{
     if depth > MAX_DEPTH {
         return Err(format!("nested deeper than {MAX_DEPTH}"));
     }

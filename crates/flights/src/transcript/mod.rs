@@ -35,13 +35,18 @@ pub enum Tape {
     /// From the world; every exchange is written down.
     Record(Rc<RefCell<Recorder>>),
     /// From a recording; the world is not asked.
-    Replay(Player),
+    Replay(Box<Player>),
 }
 
 impl Tape {
     /// A tape that writes down.
     pub fn record(recorder: Recorder) -> Self {
         Self::Record(Rc::new(RefCell::new(recorder)))
+    }
+
+    /// A tape that answers.
+    pub fn replay(player: Player) -> Self {
+        Self::Replay(Box::new(player))
     }
 
     /// One exchange with the world: asked, or looked up.

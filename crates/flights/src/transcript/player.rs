@@ -1,13 +1,14 @@
 //! Reading a recording, and answering from it.
 
 use super::line::{End, Header};
-use super::reader::{LineFault, Reader, split_lines};
+use super::reader::{LineFault, Reader};
 use super::{KeptRefusal, blobs, to_value};
 use crate::FlightsCode;
 use flightproof_certifier::key::PublicKey;
 use flightproof_core::{Digest, Refusal, escape};
 use flightproof_evidence::Attestation;
 use flightproof_session::fake::{Recording, Step};
+use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -56,7 +57,11 @@ impl Player {
             )))
         };
         let mut reader = Reader::default();
-        for (number, line) in split_lines(&bytes).enumerate() {
+        if !bytes.ends_with(b"\n") {
+            return Err(broken(0, "its last line does not end".to_owned()));
+        }
+        let lines = bytes.strip_suffix(b"\n").unwrap_or_default();
+        for (number, line) in lines.split(|byte| *byte == b'\n').enumerate() {
             reader.take(number, line).map_err(|fault| match fault {
                 LineFault::TooNew(version) => FlightsCode::TranscriptTooNew
                     .refuse(format!("{}: version {version}", directory.display()))
@@ -234,14 +239,17 @@ const MAX_TRANSCRIPT: u64 = 256 << 20;
 
 fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
     let path = directory.join("transcript.jsonl");
-    let missing = |e: std::io::Error| {
-        Refusal::from(FlightsCode::TranscriptMissing.refuse(format!("{}: {e}", path.display())))
+    let bytes = match read_file(&path, MAX_TRANSCRIPT) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let detail = format!("{}: {e}", path.display());
+            return Err(FlightsCode::TranscriptMissing.refuse(detail).into());
+        }
+        Err(e) => {
+            let detail = format!("{}: {e}", path.display());
+            return Err(FlightsCode::TranscriptBroken.refuse(detail).into());
+        }
     };
-    let file = std::fs::File::open(&path).map_err(missing)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_TRANSCRIPT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(missing)?;
     if bytes.len() as u64 > MAX_TRANSCRIPT {
         return Err(FlightsCode::TranscriptBroken
             .refuse(format!(
@@ -254,15 +262,24 @@ fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 fn read_blob(directory: &Path, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
-    let file = std::fs::File::open(directory.join(digest.to_string()))
-        .map_err(|e| format!("blob {digest}: {e}"))?;
-    let mut bytes = Vec::new();
-    file.take(len + 1)
-        .read_to_end(&mut bytes)
+    let bytes = read_file(&directory.join(digest.to_string()), len)
         .map_err(|e| format!("blob {digest}: {e}"))?;
     if bytes.len() as u64 != len || Digest::of(&bytes) != *digest {
         return Err(format!("blob {digest} has other bytes"));
     }
+    Ok(bytes)
+}
+
+/// Reads a file, one byte more than `limit` at most. A recording is a stranger's: a link could lead
+/// out of it, and a pipe in the place of a file would wait for ever.
+fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

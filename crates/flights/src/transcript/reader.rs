@@ -177,9 +177,21 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n: &u32| n.to_string() == text)
 }
 
-pub(super) fn split_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes
-        .strip_suffix(b"\n")
-        .unwrap_or(bytes)
-        .split(|b| *b == b'\n')
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_without_end_are_refused_at_the_limit() {
+        for (number, expected) in [(MAX_LINES, "more than 200000 lines"), (MAX_LINES - 1, "")] {
+            let Err(LineFault::Broken(what)) = Reader::default().take(number, b"{}") else {
+                panic!("a line that is none was taken");
+            };
+            assert_eq!(
+                what.starts_with("more than"),
+                !expected.is_empty(),
+                "{what}"
+            );
+        }
+    }
 }

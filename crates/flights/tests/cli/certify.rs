@@ -1,0 +1,432 @@
+//! `flights certify`, in real sessions.
+
+use crate::environment::{Environment, workspace};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+
+#[test]
+fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
+    let environment = Environment::with_pricing();
+    fs::remove_file(environment.state().join("cache")).unwrap();
+    let repository = environment.listing("repo");
+    let run = environment.certify("candidate", &[]);
+    assert_snapshot!(run.text, @r#"
+    exit 0
+    --- stdout
+    HELD: ________________________________________ certified: _ cases, __ of __ mutants killed, _ waived
+      certificate ________________________________________________________________
+    --- stderr
+      plan        9 cases  (_.__ s)
+      capture     _ changed files, bundle of ___ bytes  (_.__ s)
+      dependency  0 locked packages  (_.__ s)
+      fence       source rules hold  (_.__ s)
+      open        local: __ limits read back, __ forbidden acts denied  (_.__ s)
+      build       compiled offline  (_.__ s)
+      correctness 9 runs  (_.__ s)
+      determinism 9 runs  (_.__ s)
+      mutation    __ mutants, __ builds and runs  (_.__ s)
+      close       no process, cgroup, mount or directory left  (_.__ s)
+      judge       7 gates passed  (_.__ s)
+      certify     $TREE/out/certificate.dsse.json  (_.__ s)
+    "#);
+    assert_eq!(environment.listing("repo"), repository, "the repository");
+    assert_eq!(
+        environment.listing("tmp"),
+        BTreeMap::new(),
+        "the temporary folder"
+    );
+    assert_eq!(
+        environment.listing("work"),
+        BTreeMap::new(),
+        "the working directory"
+    );
+    let names = |below: &str| {
+        let names = environment.listing(below).into_keys();
+        names
+            .filter(|name| !name.contains("cache/t"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_snapshot!(names("out"), @r#"
+    certificate.dsse.json
+    opening.json
+    verdict.json
+    "#);
+    assert_snapshot!(names("home"), @r#"
+    .local/
+    .local/state/
+    .local/state/flightproof/
+    .local/state/flightproof/cache/
+    .local/state/flightproof/keys/
+    .local/state/flightproof/keys/flightproof.pem
+    .local/state/flightproof/keys/flightproof.pem.pub
+    .local/state/flightproof/ledger/
+    .local/state/flightproof/ledger/admission.lock
+    .local/state/flightproof/ledger/ledger.sqlite
+    .local/state/flightproof/sessions/
+    "#);
+}
+
+#[test]
+fn an_admitted_commit_moves_its_branch_once_and_leaves_a_receipt() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &["--admit", "release"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(
+        environment.git(&["rev-parse", "release"]),
+        environment.git(&["rev-parse", "candidate"])
+    );
+    let json = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(environment.path("out").join(name)).unwrap()).unwrap()
+    };
+    let (verdict, receipt) = (json("verdict.json"), json("receipt.json"));
+    assert_eq!(verdict["verdict"], "admitted");
+    assert_eq!(receipt["certificate"], verdict["certificate"]);
+    assert_eq!(receipt["branch"], "refs/heads/release");
+    assert_eq!(receipt["recovered"], false);
+
+    let again = environment.certify("candidate", &["--admit", "release"]);
+    assert_snapshot!(again.text, @r#"
+    exit 2
+    --- stdout
+    REFUSED at plan: flights/ALREADY_ADMITTED: release is at ________________________________________
+      hint: its certificate and receipt were written when it came in; leave --admit away for a new certificate
+    "#);
+}
+
+#[test]
+fn a_branch_that_is_checked_out_is_not_moved() {
+    let environment = Environment::with_pricing();
+    let before = environment.git(&["rev-parse", "main"]);
+    let run = environment.certify("candidate", &["--admit", "main", "--format", "json"]);
+    assert_eq!(environment.git(&["rev-parse", "main"]), before);
+    assert_snapshot!(run.text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_CHECKED_OUT","stage":"admit","detail":"refs/heads/main in $TREE/repo/.git/HEAD","hint":"switch the working tree to another branch, or admit into another branch"}
+    "#);
+    // The commit is certified all the same, and the verdict says what became of it.
+    let files = environment.listing("out");
+    assert!(files.contains_key("certificate.dsse.json"));
+    assert!(!files.contains_key("receipt.json"));
+    let written = String::from_utf8(files["verdict.json"].clone()).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written, run.json());
+}
+
+#[test]
+fn a_refused_flight_leaves_no_certificate_of_an_earlier_one() {
+    let environment = Environment::with_pricing();
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let run = environment.certify("candidate", &["--grant", "src/lib.rs"]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    let files: Vec<_> = environment.listing("out").into_keys().collect();
+    assert_eq!(files, ["verdict.json"]);
+}
+
+/// The run over a candidate made by editing the honest one.
+fn refused_edit(edit: impl FnOnce(String) -> String) -> String {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("edited", edit);
+    environment.certify("edited", &["--format", "json"]).text
+}
+
+fn refused_files(files: &[(&str, &str)]) -> String {
+    let environment = Environment::with_pricing();
+    let files = files
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect();
+    environment.candidate("changed", &files);
+    environment.certify("changed", &["--format", "json"]).text
+}
+
+#[test]
+fn a_witness_that_cannot_be_read_is_a_usage_error() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify(
+        "candidate",
+        &["--witness", "no-such.json", "--format", "json"],
+    );
+    assert_snapshot!(run.text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/WITNESS_UNREADABLE","stage":"plan","detail":"no-such.json: No such file or directory (os error 2)","hint":"check the path given with --witness and the driver beside the file"}
+    "#);
+    let driver = environment.write(
+        "witness.json",
+        r#"{"schema":"flightproof/witness/1","driver":"gone.rs","cases":[{"id":"a","args":[],"stdin":"","files":{},"env":{},"expect":{"exit":0,"stdout":"1"}},{"id":"b","args":[],"stdin":"x","files":{},"env":{},"expect":{"exit":0,"stdout":"2"}}],"waivers":[]}"#,
+    );
+    let run = environment.certify("candidate", &["--witness", &driver]);
+    assert_snapshot!(run.text, @r#"
+    exit 2
+    --- stdout
+    REFUSED at plan: flights/WITNESS_UNREADABLE: $TREE/gone.rs: No such file or directory (os error 2)
+      hint: check the path given with --witness and the driver beside the file
+    "#);
+}
+
+#[test]
+fn a_witness_that_breaks_its_schema_is_a_configuration_error() {
+    let environment = Environment::with_pricing();
+    let witness = environment.write(
+        "witness.json",
+        r#"{"schema":"flightproof/witness/1","cases":[]}"#,
+    );
+    let run = environment.certify("candidate", &["--witness", &witness, "--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 20
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/WITNESS_INVALID","stage":"plan","detail":"exactly one of \"bin\" and \"driver\" is needed","hint":"compare the file with the witness schema in docs/formats.md"}
+    "#);
+}
+
+#[test]
+fn a_missing_repository_and_an_unknown_revision_are_usage_errors() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("no-such-branch", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/UNKNOWN_REVISION","stage":"capture","detail":"no-such-branch","hint":"check the spelling and that the commit was fetched"}
+    "#);
+    fs::rename(environment.path("repo"), environment.path("gone")).unwrap();
+    let run = environment.certify("candidate", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/NOT_A_REPOSITORY","stage":"capture","detail":"$TREE/repo: No such file or directory (os error 2)","hint":"name the folder that has the .git entry, or a bare repository"}
+    "#);
+}
+
+#[test]
+fn a_lock_file_that_cannot_be_read_is_a_usage_error() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &["--lock", "no.lock", "--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/FILE_UNREADABLE","stage":"plan","detail":"no.lock: No such file or directory (os error 2)","hint":"check the path"}
+    "#);
+}
+
+#[test]
+fn a_change_outside_the_grant_is_refused_at_check() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &["--grant", "src/lib.rs", "--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 13
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/PATH_NOT_GRANTED","stage":"check","detail":"src/main.rs","hint":"grant the path with --grant, or undo the change"}
+    "#);
+}
+
+#[test]
+fn another_identity_is_refused_at_check() {
+    let environment = Environment::with_pricing();
+    let wanted = [
+        "--identity",
+        "Somebody Else <else@example.invalid>",
+        "--format",
+        "json",
+    ];
+    assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
+    exit 13
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/IDENTITY_MISMATCH","stage":"check","detail":"author: got An Author <author@example.invalid>, expected Somebody Else <else@example.invalid>","hint":"commit under the identity of the flight"}
+    "#);
+    let right = ["--identity", "An Author <author@example.invalid>"];
+    assert_eq!(environment.certify("candidate", &right).code, 0);
+}
+
+#[test]
+fn a_cargo_configuration_is_refused_at_dependency() {
+    let text = refused_files(&[(
+        ".cargo/config.toml",
+        "[build]\nrustc-wrapper = \"./evil\"\n",
+    )]);
+    assert_snapshot!(text, @r#"
+    exit 10
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/CARGO_CONFIG","stage":"dependency","detail":".cargo/config.toml","hint":"leave the directory as it is, or have a person review and commit it"}
+    "#);
+}
+
+#[test]
+fn a_repository_without_a_lock_is_refused_unless_it_is_given_one() {
+    let environment = Environment::with_pricing();
+    let lock = environment.write(
+        "Cargo.lock",
+        &fs::read_to_string(workspace().join("fixtures/pricing/baseline/Cargo.lock")).unwrap(),
+    );
+    environment.git(&["rm", "--quiet", "Cargo.lock"]);
+    environment.git(&["commit", "--quiet", "-m", "Without a lock"]);
+    environment.candidate_edit("unlocked", |text| text);
+    let run = environment.certify("unlocked", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 20
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one in the plan"}
+    "#);
+    let run = environment.certify("unlocked", &["--lock", &lock]);
+    assert_eq!(run.code, 0, "{}", run.text);
+}
+
+#[test]
+fn unsafe_code_in_changed_lines_is_refused_at_fence() {
+    let text = refused_edit(|text| {
+        text.replace(
+            "let price = quantity",
+            "let price = unsafe { std::mem::zeroed::<u64>() } + quantity",
+        )
+    });
+    assert_snapshot!(text, @r#"
+    exit 10
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/UNSAFE_CODE","stage":"fence","detail":"src/main.rs:30: unsafe on a changed line","hint":"write it without unsafe, or have a person review and commit it"}
+    "#);
+}
+
+#[test]
+fn a_build_that_fails_shows_a_dozen_diagnostics_in_the_candidates_own_lines() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("broken", |text| {
+        let mut text = text;
+        for i in 0..30 {
+            text.push_str(&format!("fn f{i}() -> u32 {{ missing_{i}() }}\n"));
+        }
+        text
+    });
+    let run = environment.certify("broken", &["--format", "json"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let verdict = run.json();
+    assert_eq!(verdict["stage"], "build");
+    let notes: Vec<_> = verdict["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_str().unwrap())
+        .collect();
+    assert_eq!(notes.len(), 12, "{notes:?}");
+    assert!(
+        notes.iter().all(|n| n.contains("src/main.rs:")),
+        "{notes:?}"
+    );
+    assert_snapshot!(notes[0], @"src/main.rs:39: error[E0425]: cannot find function `missing_0` in this scope");
+}
+
+#[test]
+fn a_wrong_answer_is_refused_at_correctness() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("wrong", |text| text.replace("+ 300", "+ 301"));
+    let run = environment.certify("wrong", &["--format", "json"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let verdict = run.json();
+    assert_eq!(verdict["code"], "certifier/CASE_STDOUT_MISMATCH");
+    assert_eq!(verdict["stage"], "correctness");
+    // The order of the cases is drawn; either of the two that are wrong may be the first.
+    let detail = verdict["detail"].as_str().unwrap();
+    assert!(
+        ["case one", "case last-with-fee"].contains(&detail),
+        "{detail}"
+    );
+    for expected in ["550", "2550"] {
+        assert!(!run.text.contains(expected), "{}", run.text);
+    }
+}
+
+#[test]
+fn an_answer_that_changes_is_refused_at_determinism() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("dice", |text| {
+        text.replace(
+            "eprintln!(\"pricing: not a quantity\")",
+            "eprintln!(\"pricing: not a quantity {:?}\", std::time::SystemTime::now())",
+        )
+    });
+    let run = environment.certify("dice", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 10
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/NONDETERMINISTIC","stage":"determinism","detail":"case number 8 differs","hint":"remove the source of chance, such as the order of a hash map"}
+    "#);
+}
+
+#[test]
+fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("backdoor", |text| {
+        text.replace(
+            "    if quantity >= 100 {",
+            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
+        )
+    });
+    let run = environment.certify("backdoor", &["--format", "json"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let verdict = run.json();
+    assert_eq!(verdict["code"], "certifier/MUTANTS_SURVIVED");
+    assert_eq!(verdict["stage"], "mutation");
+    let notes = verdict["notes"].as_array().unwrap();
+    assert_snapshot!(notes[0].as_str().unwrap(), @"src/main.rs:31:8 condition quantity == 133_700 -> false");
+}
+
+#[test]
+fn terminal_escapes_of_a_candidate_reach_nobodys_terminal() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("loud", |text| {
+        text.replace(
+            "println!(\"{}\",",
+            "println!(\"\\x1b[2J\\x1b]0;owned\\x07\\u{202e}{}\",",
+        )
+    });
+    for format in ["human", "json"] {
+        let run = environment.certify("loud", &["--format", format]);
+        assert_eq!(run.code, 10, "{}", run.text);
+        let shown = format!("{}{}", run.stdout, run.stderr);
+        let hostile = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!shown.contains(hostile), "{shown:?}");
+        assert!(
+            !shown.contains("owned") || shown.contains("\\u{1b}"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn hostile_names_of_a_commit_are_shown_escaped() {
+    let environment = Environment::with_pricing();
+    environment.candidate(
+        "named",
+        &BTreeMap::from([("src/\u{1b}[31mred.rs".to_owned(), "// red\n".to_owned())]),
+    );
+    let run = environment.certify("named", &["--grant", "src/main.rs"]);
+    assert_snapshot!(run.text, @r#"
+    exit 10
+    --- stdout
+    REFUSED at check: importer/NAME_REFUSED: \u{1b}[31mred.rs: it has a control or invisible character
+      hint: use a plain name
+    --- stderr
+      plan        9 cases  (_.__ s)
+    "#);
+    assert!(!run.stdout.contains('\u{1b}'), "{:?}", run.stdout);
+}
+
+#[test]
+fn a_branch_that_is_missing_or_elsewhere_is_refused_before_the_flight() {
+    let environment = Environment::with_pricing();
+    let wanted = ["--admit", "no-such-branch", "--format", "json"];
+    assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MISSING","stage":"plan","detail":"no-such-branch","hint":"create the branch at the baseline first"}
+    "#);
+    environment.candidate_edit("elsewhere", |text| format!("{text}// Another change.\n"));
+    let wanted = ["--admit", "elsewhere", "--format", "json"];
+    assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again"}
+    "#);
+}

@@ -1,0 +1,209 @@
+//! What the program says of a machine that lacks something.
+
+use crate::environment::{Environment, workspace};
+use insta::assert_snapshot;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// The user `nobody`, who owns nothing and has no cgroup.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn a_machine_that_can_fly_passes_the_doctor() {
+    let environment = Environment::new();
+    let run = environment.flights(&["doctor", "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let report = run.json();
+    assert_eq!(report["schema"], "flightproof/doctor/1");
+    let checks = report["checks"].as_array().unwrap();
+    let names: Vec<_> = checks.iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "git",
+            "bubblewrap",
+            "toolchain",
+            "state",
+            "session",
+            "leftovers"
+        ]
+    );
+    assert!(checks.iter().all(|c| c["ok"] == true), "{}", run.text);
+    assert_eq!(environment.listing("tmp").len(), 0);
+}
+
+#[test]
+fn the_doctor_says_how_to_mend_what_is_missing() {
+    let environment = Environment::new();
+    let mut command = environment.command(&["doctor"]);
+    command.env("PATH", environment.path("empty"));
+    assert_snapshot!(environment.run(&mut command).text, @r#"
+    exit 21
+    --- stdout
+    MISSING  git         flights/PROGRAM_MISSING: git (apt-get install git)
+             fix: install the Debian package the message names
+    MISSING  bubblewrap  flights/PROGRAM_MISSING: bwrap (apt-get install bubblewrap)
+             fix: install the Debian package the message names
+    MISSING  toolchain   flights/TOOLCHAIN_MISSING: rustc: No such file or directory (os error 2)
+             fix: install one with rustup, or name its directory with --toolchain DIR
+    ok       state       $TREE/home/.local/state/flightproof
+    MISSING  session     flights/PROGRAM_MISSING: git (apt-get install git)
+             fix: install the Debian package the message names
+    MISSING  leftovers   flights/PROGRAM_MISSING: git (apt-get install git)
+             fix: install the Debian package the message names
+    "#);
+}
+
+#[test]
+fn without_bubblewrap_nothing_is_flown() {
+    let environment = Environment::with_pricing();
+    let bin = environment.path("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(which("git"), bin.join("git")).unwrap();
+    let mut command = environment.certify_command("candidate", &["--format", "json"]);
+    command.env("PATH", bin);
+    assert_snapshot!(environment.run(&mut command).text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/PROGRAM_MISSING","stage":"plan","detail":"bwrap (apt-get install bubblewrap)","hint":"install the Debian package the message names"}
+    "#);
+}
+
+fn which(program: &str) -> std::path::PathBuf {
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+        .unwrap()
+}
+
+#[test]
+fn a_toolchain_that_is_none_is_refused() {
+    let environment = Environment::with_pricing();
+    let none = environment.path("work");
+    let none = ["--toolchain", none.to_str().unwrap(), "--format", "json"];
+    assert_snapshot!(environment.certify("candidate", &none).text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup, or name its directory with --toolchain DIR"}
+    "#);
+}
+
+#[test]
+fn a_state_directory_that_others_may_write_is_not_used() {
+    let environment = Environment::with_pricing();
+    fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o777)).unwrap();
+    let run = environment.certify("candidate", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own"}
+    "#);
+    fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(environment.state(), Some(NOBODY), None).unwrap();
+        let run = environment.certify("candidate", &["--format", "json"]);
+        assert_snapshot!(run.text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own"}
+    "#);
+    }
+}
+
+#[test]
+fn an_output_directory_that_cannot_be_made_is_refused() {
+    let environment = Environment::with_pricing();
+    environment.write("out", "a file");
+    let run = environment.certify("candidate", &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/out: File exists (os error 17)","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own"}
+    "#);
+}
+
+/// A copy of the program and its tree that everybody may use, owned by nobody.
+fn for_nobody(environment: &Environment) -> Command {
+    let program = environment.path("flights");
+    fs::copy(env!("CARGO_BIN_EXE_flights"), &program).unwrap();
+    let root = environment.path("");
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in environment.listing("").into_keys() {
+        std::os::unix::fs::lchown(environment.path(&name), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mut command = Command::new(&program);
+    command
+        .env_clear()
+        .env("HOME", environment.path("home"))
+        .env("TMPDIR", environment.path("tmp"))
+        .env("LC_ALL", "C")
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY);
+    command
+}
+
+#[test]
+fn an_ordinary_user_without_a_cgroup_is_told_the_one_command_that_helps() {
+    if !rustix::process::geteuid().is_root() {
+        unmeasured("only root can become another user");
+        return;
+    }
+    let environment = Environment::with_pricing();
+    // The delegation is asked for before the toolchain is read, and root's is closed to others.
+    environment.write("toolchain/bin/rustc", "");
+    environment.write("toolchain/bin/cargo", "");
+    let witness = environment.write(
+        "witness.json",
+        &fs::read_to_string(workspace().join("flights/witness/pricing.json")).unwrap(),
+    );
+    let mut command = for_nobody(&environment);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
+    fs::create_dir(environment.path("out")).unwrap();
+    std::os::unix::fs::chown(environment.path("out"), Some(NOBODY), Some(NOBODY)).unwrap();
+    command.args(["certify", "--repo", &text("repo"), "--baseline", "main"]);
+    command.args(["--candidate", "candidate", "--witness", &witness]);
+    command.args(["--out", &text("out"), "--toolchain", &text("toolchain")]);
+    command.args(["--format", "json"]);
+    let run = environment.run(&mut command);
+    assert_eq!(run.code, 21, "{}", run.text);
+    let verdict = run.json();
+    assert_eq!(verdict["code"], "session/NO_DELEGATION");
+    assert_snapshot!(verdict["hint"].as_str().unwrap(), @"start it in a delegated scope: systemd-run --user --scope -p Delegate=yes -- flights …");
+    assert_eq!(environment.listing("tmp").len(), 0);
+}
+
+#[test]
+fn recordings_replay_for_an_ordinary_user_with_nothing_installed() {
+    if !rustix::process::geteuid().is_root() {
+        unmeasured("only root can become another user");
+        return;
+    }
+    let environment = crate::plans::recorded();
+    let mut command = for_nobody(&environment);
+    command.env("PATH", environment.path("empty"));
+    command.env("HOME", environment.path("no-home"));
+    command.args(["run", "--root", environment.path("root").to_str().unwrap()]);
+    let before = environment.listing("");
+    let run = environment.run(&mut command);
+    assert_snapshot!(run.text, @r#"
+    exit 0
+    --- stdout
+         flight      time  verdict                                      certificate
+    ok   pricing   _.__ s  held                                         -
+    1 passed, 0 failed
+    "#);
+    assert_eq!(environment.listing(""), before, "a replay writes nothing");
+}
+
+fn unmeasured(why: &str) {
+    assert!(
+        std::env::var_os("FLIGHTPROOF_MEASURE_ALL").is_none(),
+        "not measured: {why}"
+    );
+    eprintln!("NOT MEASURED: {why}");
+}

@@ -1,0 +1,16 @@
+//! The built program, end to end: exit status, standard output and standard error.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
+
+mod certify;
+mod environment;
+mod explain;
+mod forge;
+mod formats;
+mod keys;
+mod kill;
+mod machine;
+mod plans;
+mod references;
+mod tape;
+mod transcript;
+mod verify;

@@ -1,0 +1,413 @@
+//! `flights run`: plans flown for real, recorded, and replayed.
+
+use crate::environment::{Environment, copy, workspace};
+use crate::forge;
+use flightproof_archive::paws;
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::certification::Certification;
+use flightproof_certifier::key::{PublicKey, SecretKey};
+use flightproof_certifier::tree::Tree;
+use flightproof_core::{Code as _, Digest};
+use flightproof_flights::FlightsCode;
+use flightproof_flights::flight::{self, Flown, Order, Proven};
+use flightproof_flights::plan::Plan;
+use flightproof_flights::show::{Progress, Speak};
+use flightproof_flights::transcript::{Player, Tape};
+use insta::assert_snapshot;
+use std::fs;
+
+const PLAN: &str = r#"schema = "flightproof/plan/1"
+name = "pricing"
+about = "An honest change."
+[source]
+trees = { baseline = "fixtures/pricing/baseline", candidate = "fixtures/pricing/candidate" }
+[witness]
+file = "flights/witness/pricing.json"
+[expect]
+verdict = "held"
+"#;
+
+/// A project with one plan, recorded with a key of its own.
+pub(crate) fn recorded() -> Environment {
+    let environment = project();
+    let run = fly(&environment, &["--local", "--record", "--out", "out"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let pinned = environment.path("root/flights/recordings/recorder.pub");
+    fs::copy(environment.public_key(), pinned).unwrap();
+    environment
+}
+
+fn project() -> Environment {
+    let environment = Environment::with_pricing();
+    for folder in ["fixtures/pricing", "flights/witness"] {
+        copy(
+            &workspace().join(folder),
+            &environment.path("root").join(folder),
+        );
+    }
+    fs::create_dir(environment.path("root/flights/recordings")).unwrap();
+    environment.write("root/flights/pricing.toml", PLAN);
+    environment
+}
+
+fn fly(environment: &Environment, more: &[&str]) -> crate::environment::Run {
+    let root = environment.path("root");
+    let mut args = vec!["run", "--root", root.to_str().unwrap()];
+    args.extend(more);
+    environment.flights(&args)
+}
+
+#[test]
+fn a_flight_is_flown_recorded_and_replayed_to_its_own_predicate() {
+    let environment = recorded();
+    let files: Vec<_> = environment.listing("work/out").into_keys().collect();
+    assert_eq!(
+        files,
+        [
+            "pricing/",
+            "pricing/certificate.dsse.json",
+            "pricing/opening.json",
+            "pricing/verdict.json"
+        ]
+    );
+    let replay = fly(&environment, &[]);
+    assert_snapshot!(replay.text, @r#"
+    exit 0
+    --- stdout
+         flight      time  verdict                                      certificate
+    ok   pricing   _.__ s  held                                         -
+    1 passed, 0 failed
+    "#);
+    assert_eq!(environment.listing("tmp").len(), 0);
+    let first =
+        fs::read(environment.path("root/flights/recordings/pricing.flight/transcript.jsonl"))
+            .unwrap();
+
+    // Recorded again, it is another recording, which replays to its own predicate.
+    assert_eq!(fly(&environment, &["--local", "--record"]).code, 0);
+    let second =
+        fs::read(environment.path("root/flights/recordings/pricing.flight/transcript.jsonl"))
+            .unwrap();
+    assert_ne!(first, second);
+    assert_eq!(fly(&environment, &[]).code, 0);
+    let folders: Vec<_> = environment
+        .listing("root/flights/recordings")
+        .into_keys()
+        .filter(|n| !n.contains("blobs/"))
+        .collect();
+    assert_eq!(
+        folders,
+        [
+            "pricing.flight/",
+            "pricing.flight/transcript.jsonl",
+            "recorder.pub"
+        ]
+    );
+}
+
+#[test]
+fn a_replay_reports_as_one_json_document() {
+    let environment = recorded();
+    let run = fly(&environment, &["--format", "json"]);
+    let mut report = run.json();
+    report["flights"][0]["milliseconds"] = 0.into();
+    let detail = report["flights"][0]["verdict"]["detail"].take();
+    assert!(
+        detail.as_str().unwrap().contains(" certified: 9 cases, "),
+        "{detail}"
+    );
+    assert_snapshot!(report.to_string(), @r#"{"failed":0,"flights":[{"milliseconds":0,"name":"pricing","verdict":{"detail":null,"schema":"flightproof/verdict/1","stage":"certify","verdict":"held"}}],"passed":1,"schema":"flightproof/run/1"}"#);
+    // A replay signs nothing: there is no certificate in it.
+    assert!(report["flights"][0]["verdict"].get("certificate").is_none());
+}
+
+#[test]
+fn what_a_recording_is_bound_to_may_not_change_after_it() {
+    let environment = recorded();
+    let changes = [
+        ("flights/pricing.toml", "honest", "decent"),
+        ("flights/witness/pricing.json", "22500", "22501"),
+        ("fixtures/pricing/candidate/src/main.rs", "300", "301"),
+        ("fixtures/pricing/baseline/Cargo.toml", "pricing", "prices"),
+    ];
+    for (file, from, to) in changes {
+        let path = environment.path("root").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{file}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let run = fly(&environment, &["--format", "json"]);
+        assert_eq!(run.code, 11, "{file}: {}", run.text);
+        let code = run.json()["flights"][0]["failure"]["code"].clone();
+        assert_eq!(code, "flights/TRANSCRIPT_DIVERGED", "{file}");
+        fs::write(&path, text).unwrap();
+    }
+    assert_eq!(fly(&environment, &[]).code, 0);
+}
+
+#[test]
+fn live_flights_are_refused_and_named() {
+    let environment = project();
+    assert_snapshot!(fly(&environment, &["--live", "--format", "json"]).text, @r#"
+    exit 21
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/NO_ENGINE_BACKEND","stage":"plan","detail":"--live","hint":"fly locally with `flights run --local`"}
+    "#);
+}
+
+#[test]
+fn a_plan_without_a_recording_does_not_pass() {
+    let environment = project();
+    let run = fly(&environment, &["--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 11
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TRANSCRIPT_MISSING","stage":"plan","detail":"$TREE/root/flights/recordings/recorder.pub: no recorder's key","hint":"record it with `flights run --local --record PLAN`"}
+    "#);
+    fs::copy(
+        environment.public_key(),
+        environment.path("root/flights/recordings/recorder.pub"),
+    )
+    .unwrap();
+    let run = fly(&environment, &[]);
+    assert_snapshot!(run.text, @r#"
+    exit 11
+    --- stdout
+         flight      time  verdict                                      certificate
+    FAIL pricing   _.__ s  refused flights/TRANSCRIPT_MISSING           -
+         | flights/TRANSCRIPT_MISSING: $TREE/root/flights/recordings/pricing.flight/transcript.jsonl: No such file or directory (os error 2)
+         | hint: record it with `flights run --local --record PLAN`
+         | again: flights run --local pricing
+    0 passed, 1 failed
+    "#);
+}
+
+#[test]
+fn no_plans_are_no_success() {
+    let environment = project();
+    fs::remove_file(environment.path("root/flights/pricing.toml")).unwrap();
+    assert_snapshot!(fly(&environment, &["--format", "json"]).text, @r#"
+    exit 2
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/NOTHING_TO_RUN","stage":"plan","detail":"no *.toml in $TREE/root/flights","hint":"name plans, or run from a directory that has flights/*.toml"}
+    "#);
+    let run = environment.flights(&["run", "--root", "no-such-folder"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+}
+
+#[test]
+fn a_plan_that_breaks_its_schema_fails_the_run() {
+    let environment = recorded();
+    environment.write(
+        "root/flights/broken.toml",
+        "schema = \"flightproof/plan/1\"\n",
+    );
+    let run = fly(&environment, &[]);
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert!(run.stdout.contains("flights/PLAN_INVALID"), "{}", run.text);
+    assert!(run.stdout.contains("1 passed, 1 failed"), "{}", run.text);
+    let run = fly(&environment, &["no-such-plan", "--format", "json"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    assert_eq!(
+        run.json()["flights"][0]["failure"]["code"],
+        "flights/PLAN_UNREADABLE"
+    );
+}
+
+#[test]
+fn another_end_than_the_plan_expects_fails_the_run() {
+    let environment = project();
+    let expect =
+        "verdict = \"refused\"\nstage = \"correctness\"\ncode = \"certifier/CASE_STDOUT_MISMATCH\"";
+    environment.write(
+        "root/flights/pricing.toml",
+        &PLAN.replace("verdict = \"held\"", expect),
+    );
+    let run = fly(&environment, &["--local", "--format", "json"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/VERDICT_UNEXPECTED");
+    let detail = failure["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("expected certifier/CASE_STDOUT_MISMATCH at correctness, got held: "),
+        "{detail}"
+    );
+}
+
+#[test]
+fn a_canary_on_the_host_is_our_bug() {
+    let environment = project();
+    let plan = PLAN.replace(
+        "verdict = \"held\"",
+        "verdict = \"held\"\ncanary = \"canary\"",
+    );
+    environment.write("root/flights/pricing.toml", &plan);
+    assert_eq!(fly(&environment, &["--local"]).code, 0);
+    environment.write("tmp/canary", "");
+    let run = fly(&environment, &["--local", "--format", "json"]);
+    assert_eq!(run.code, 70, "{}", run.text);
+    assert_eq!(
+        run.json()["flights"][0]["failure"]["code"],
+        "flights/CANARY_FOUND"
+    );
+}
+
+#[test]
+fn sources_that_are_not_here_are_the_machines_fault() {
+    let environment = project();
+    let sources = [
+        "trees = { baseline = \"no/such\", candidate = \"fixtures/pricing/candidate\" }",
+        "crate = { name = \"no-such-crate\", baseline = \"1.0.0\", candidate = \"1.0.1\" }",
+    ];
+    for source in sources {
+        let plan = PLAN.lines().map(|line| {
+            if line.starts_with("trees") {
+                source
+            } else {
+                line
+            }
+        });
+        environment.write(
+            "root/flights/pricing.toml",
+            &plan.collect::<Vec<_>>().join("\n"),
+        );
+        let run = fly(&environment, &["--local", "--format", "json"]);
+        assert_eq!(run.code, 21, "{}", run.text);
+        assert_eq!(
+            run.json()["flights"][0]["failure"]["code"],
+            "flights/SOURCE_UNAVAILABLE"
+        );
+    }
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_fails_its_flight() {
+    let environment = project();
+    fs::remove_dir(environment.path("root/flights/recordings")).unwrap();
+    environment.write(
+        "root/flights/recordings",
+        "a file where the folder should be",
+    );
+    let run = fly(&environment, &["--local", "--record", "--format", "json"]);
+    assert_eq!(run.code, 21, "{}", run.text);
+    assert_eq!(
+        run.json()["flights"][0]["failure"]["code"],
+        "flights/TRANSCRIPT_WRITE"
+    );
+}
+
+/// The environment's signing key.
+fn secret(environment: &Environment) -> SecretKey {
+    let path = environment.state().join("keys/flightproof.pem");
+    SecretKey::from_pem(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Changes the recording and signs it again, as its own recorder would.
+fn resealed(environment: &Environment, change: impl FnOnce(&mut Vec<serde_json::Value>)) {
+    let directory = environment.path("root/flights/recordings/pricing.flight");
+    let mut lines = forge::lines(&directory);
+    change(&mut lines);
+    lines
+        .last_mut()
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .remove("root");
+    forge::seal(&directory, &lines, &secret(environment));
+}
+
+#[test]
+fn a_replay_that_reaches_another_predicate_fails() {
+    let environment = recorded();
+    resealed(&environment, |lines| {
+        lines.last_mut().unwrap()["predicate"] = serde_json::json!(Digest::of(b"another"));
+    });
+    let run = fly(&environment, &["--format", "json"]);
+    assert_eq!(run.code, 11, "{}", run.text);
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/PREDICATE_DIFFERS");
+}
+
+#[test]
+fn a_replay_is_held_to_every_answer_of_the_session() {
+    // An answer of the session that was another one: another predicate, or another end.
+    let environment = recorded();
+    resealed(&environment, |lines| {
+        let version = lines
+            .iter_mut()
+            .find(|line| line["v"]["toolchain"].is_object())
+            .unwrap();
+        version["v"]["toolchain"]["version"] = "rustc 0.0.0".into();
+    });
+    let run = fly(&environment, &["--format", "json"]);
+    assert_eq!(run.code, 11, "{}", run.text);
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/PREDICATE_DIFFERS");
+}
+
+#[test]
+fn a_recording_of_a_newer_format_ends_with_its_own_status() {
+    let environment = recorded();
+    resealed(&environment, |lines| lines[0]["version"] = "2.0".into());
+    let run = fly(&environment, &["--format", "json"]);
+    assert_eq!(run.code, 22, "{}", run.text);
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/TRANSCRIPT_TOO_NEW");
+}
+
+#[test]
+fn a_recording_by_somebody_else_is_not_replayed() {
+    let environment = recorded();
+    environment.flights(&["key", "new", "--out", "other"]);
+    let pinned = environment.path("root/flights/recordings/recorder.pub");
+    fs::copy(environment.path("work/other.pub"), pinned).unwrap();
+    let run = fly(&environment, &["--format", "json"]);
+    assert_eq!(run.code, 11, "{}", run.text);
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/TRANSCRIPT_BROKEN");
+}
+
+/// The flight of the recording, flown in this process.
+fn proven(environment: &Environment) -> (Order, Box<Proven>) {
+    let root = environment.path("root");
+    let plan = Plan::read(&root.join("flights/pricing.toml")).unwrap();
+    let order = Order::from_plan(&plan, &root).unwrap();
+    let key = fs::read_to_string(environment.public_key()).unwrap();
+    let recording = root.join("flights/recordings/pricing.flight");
+    let player = Player::open(&recording, &PublicKey::from_pem(&key).unwrap()).unwrap();
+    let mut progress = Progress::new(Speak::Nothing);
+    match flight::fly(&order, None, &mut Tape::replay(player), &mut progress) {
+        Flown::Certified(proven) => (order, proven),
+        Flown::Refused { stage, refusal } => panic!("{stage}: {refusal}"),
+    }
+}
+
+#[test]
+fn a_certificate_that_says_another_thing_than_was_flown_is_never_handed_out() {
+    let environment = recorded();
+    let (_, mut proven) = proven(&environment);
+    let key = secret(&environment);
+    assert!(flight::certify(&proven, &key).is_ok());
+    proven.captured.snapshot = Digest::of(b"another tree");
+    let refused = flight::certify(&proven, &key).err().unwrap();
+    assert_eq!(refused.explanation, FlightsCode::SelfCheck.explanation());
+}
+
+#[test]
+fn a_judgement_with_open_questions_is_none() {
+    let environment = recorded();
+    let (order, proven) = proven(&environment);
+    let unpacked = paws::read(&proven.captured.archive).unwrap();
+    let tree: Tree<'_> = unpacked
+        .files()
+        .map(|(entry, bytes)| (&entry.path, bytes))
+        .collect();
+    let witness = order.witness().unwrap();
+    let machine = Certification::new(&proven.captured, &tree, &witness, [0; 32]);
+    let failure = machine
+        .map_err(|f| f.refusal)
+        .unwrap()
+        .finish()
+        .unwrap_err();
+    let unasked = CertifierCode::AnswerUnasked.explanation();
+    assert_eq!(failure.refusal.explanation, unasked);
+}
