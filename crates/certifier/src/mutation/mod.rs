@@ -33,6 +33,7 @@ pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unjudg
 pub use survey::Silence;
 pub(crate) use syntax::is_test_only;
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
+pub(crate) use tally::{unchanged_control, unnoticed_placebo};
 
 /// Most mutants of one change. A program of this many is still built in seconds; a change that
 /// needs more is too large to be judged as one.

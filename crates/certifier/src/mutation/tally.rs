@@ -245,24 +245,9 @@ impl Trial<'_> {
     }
 
     fn controls(&self) -> Result<(), Refusal> {
-        loaded(self.control, "control")?;
-        if let Fate::Killed(kill) = self.control {
-            let detail = format!(
-                "no mutant selected, and the program differs ({})",
-                kill.name()
-            );
-            return Err(CertifierCode::ControlFailed.refuse(detail).into());
-        }
+        unchanged_control(self.control)?;
         for placebo in &self.plan.placebos {
-            let fate = self.placebos.get(placebo).copied().unwrap_or(Fate::NotRun);
-            loaded(fate, "placebo")?;
-            if let Fate::Killed(kill) = fate {
-                let detail = format!(
-                    "a mutant that changes nothing was noticed ({})",
-                    kill.name()
-                );
-                return Err(CertifierCode::PlaceboKilled.refuse(detail).into());
-            }
+            unnoticed_placebo(self.placebos.get(placebo).copied().unwrap_or(Fate::NotRun))?;
         }
         Ok(())
     }
@@ -319,6 +304,34 @@ impl Trial<'_> {
 
 fn accepts(waiver: &Waiver, unjudged: &Unjudged) -> bool {
     waiver.source == unjudged.source && waiver.mutant == unjudged.id()
+}
+
+/// With no mutant selected the program must be the candidate.
+pub(crate) fn unchanged_control(fate: Fate) -> Result<(), Refusal> {
+    loaded(fate, "control")?;
+    match fate {
+        Fate::Killed(kill) => Err(CertifierCode::ControlFailed
+            .refuse(format!(
+                "no mutant selected, and the program differs ({})",
+                kill.name()
+            ))
+            .into()),
+        _ => Ok(()),
+    }
+}
+
+/// A mutant that changes nothing must not be noticed.
+pub(crate) fn unnoticed_placebo(fate: Fate) -> Result<(), Refusal> {
+    loaded(fate, "placebo")?;
+    match fate {
+        Fate::Killed(kill) => Err(CertifierCode::PlaceboKilled
+            .refuse(format!(
+                "a mutant that changes nothing was noticed ({})",
+                kill.name()
+            ))
+            .into()),
+        _ => Ok(()),
+    }
 }
 
 fn loaded(fate: Fate, who: &str) -> Result<(), Refusal> {

@@ -4,12 +4,16 @@
 //! on, ends with a [`Judgement`], or refuses and names the gate. It starts nothing itself, so the
 //! same machine is driven by a real session and by a recorded one, to the same end.
 
+mod turns;
+
 use crate::certificate::keyed_observations;
 use crate::claim::{
     BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
 };
 use crate::judge::{self, Gate};
-use crate::mutation::{Answer, Fate, MutationPlan, Run, Tally, Trial};
+use crate::mutation::{
+    Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
+};
 use crate::population::{self, ChangedLines};
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
@@ -19,6 +23,7 @@ use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Observation,
 };
 use std::collections::BTreeMap;
+use turns::{Trying, turns};
 
 /// Longest run of one case of the candidate, milliseconds: a program that is judged by examples
 /// answers one in a moment, and a machine under load still has ten times that.
@@ -92,6 +97,8 @@ pub struct Certification<'a> {
     control: Option<Fate>,
     placebos: BTreeMap<u64, Fate>,
     fates: BTreeMap<usize, Fate>,
+    /// Who is tried, in order.
+    turns: Vec<Trying>,
     /// Cases, those that killed last first: the next mutant often dies of the same.
     favourites: Vec<usize>,
 }
@@ -109,18 +116,10 @@ enum Step {
         round: u32,
     },
     Try {
-        subject: Trying,
+        turn: usize,
         at: usize,
     },
     Done,
-}
-
-/// Which selector is being tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trying {
-    Control,
-    Placebo(usize),
-    Mutant(usize),
 }
 
 /// A secret of the judging side, derived from the flight's entropy for one purpose.
@@ -162,6 +161,7 @@ impl<'a> Certification<'a> {
             control: None,
             placebos: BTreeMap::new(),
             fates: BTreeMap::new(),
+            turns: Vec::new(),
             favourites: (0..cases).collect(),
         })
     }
@@ -178,12 +178,13 @@ impl<'a> Certification<'a> {
             Step::Pass { order, at, .. } => order
                 .get(*at)
                 .map(|case| Ask::Run(Box::new(self.run(*case, CANDIDATE, None)))),
-            Step::Try { subject, at } => {
-                let case = self.case_of(*subject, *at)?;
+            Step::Try { turn, at } => {
+                let subject = *self.turns.get(*turn)?;
+                let case = self.case_of(subject, *at)?;
                 Some(Ask::Run(Box::new(self.run(
                     case,
                     MUTANTS,
-                    Some(self.selector(*subject)),
+                    Some(self.selector(subject)),
                 ))))
             }
             Step::Done => None,
@@ -219,8 +220,8 @@ impl<'a> Certification<'a> {
             (Step::BuildMutants { round }, Told::Compiled(answer)) => {
                 self.mutants_built(round, answer)?
             }
-            (Step::Try { subject, at }, Told::Ran(observation)) => {
-                self.tried(subject, at, &observation)?
+            (Step::Try { turn, at }, Told::Ran(observation)) => {
+                self.tried(turn, at, &observation)?
             }
             (_, _) => {
                 return Err(Failure {
@@ -383,10 +384,11 @@ impl<'a> Certification<'a> {
             refusal,
         };
         match answer {
-            BuildAnswer::Built(_) => Ok(Step::Try {
-                subject: Trying::Control,
-                at: 0,
-            }),
+            BuildAnswer::Built(_) => {
+                let mutants: Vec<usize> = self.plan.viable().collect();
+                self.turns = turns(&mutants, self.plan.placebos.len(), &self.entropy);
+                Ok(Step::Try { turn: 0, at: 0 })
+            }
             BuildAnswer::Failed { diagnostics, .. } if round < MAX_MUTANT_BUILDS => {
                 let attribution = self.plan.attribute(&diagnostics);
                 self.plan = self
@@ -426,10 +428,11 @@ impl<'a> Certification<'a> {
 
     fn tried(
         &mut self,
-        subject: Trying,
+        turn: usize,
         at: usize,
         observation: &Observation,
     ) -> Result<Step, Failure> {
+        let subject = self.turns[turn];
         let Some(index) = self.case_of(subject, at) else {
             return Ok(Step::Done);
         };
@@ -442,59 +445,42 @@ impl<'a> Certification<'a> {
             answer,
         }]);
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
-            return Ok(Step::Try {
-                subject,
-                at: at + 1,
-            });
+            return Ok(Step::Try { turn, at: at + 1 });
         }
         if matches!(fate, Fate::Killed(_)) && matches!(subject, Trying::Mutant(_)) {
             let case = self.favourites.remove(at);
             self.favourites.insert(0, case);
         }
-        self.settle(subject, fate)
-    }
-
-    /// Notes a fate and goes on to the next subject. A control or placebo that differs voids the
-    /// trial: no mutant is tried after it.
-    fn settle(&mut self, subject: Trying, fate: Fate) -> Result<Step, Failure> {
-        let next = match subject {
-            Trying::Control => {
-                self.control = Some(fate);
-                self.next_placebo(0)
-            }
-            Trying::Placebo(index) => {
-                self.placebos.insert(self.plan.placebos[index], fate);
-                self.next_placebo(index + 1)
-            }
-            Trying::Mutant(index) => {
-                self.fates.insert(index, fate);
-                self.next_mutant(index + 1)
-            }
-        };
-        if !matches!(subject, Trying::Mutant(_)) && fate != Fate::Survived {
-            self.judge_trial()?;
-        }
-        Ok(next)
-    }
-
-    fn next_placebo(&self, from: usize) -> Step {
-        match self.plan.placebos.get(from) {
+        self.settle(subject, fate)?;
+        Ok(match self.turns.get(turn + 1) {
             Some(_) => Step::Try {
-                subject: Trying::Placebo(from),
-                at: 0,
-            },
-            None => self.next_mutant(0),
-        }
-    }
-
-    fn next_mutant(&self, from: usize) -> Step {
-        match self.plan.viable().find(|index| *index >= from) {
-            Some(index) => Step::Try {
-                subject: Trying::Mutant(index),
+                turn: turn + 1,
                 at: 0,
             },
             None => Step::Done,
-        }
+        })
+    }
+
+    /// Notes a fate. A control or placebo that differs voids the trial at once.
+    fn settle(&mut self, subject: Trying, fate: Fate) -> Result<(), Failure> {
+        let sound = match subject {
+            Trying::Control => {
+                self.control = Some(fate);
+                unchanged_control(fate)
+            }
+            Trying::Placebo(index) => {
+                self.placebos.insert(self.plan.placebos[index], fate);
+                unnoticed_placebo(fate)
+            }
+            Trying::Mutant(index) => {
+                self.fates.insert(index, fate);
+                Ok(())
+            }
+        };
+        sound.map_err(|refusal| Failure {
+            gate: Gate::Mutation,
+            refusal,
+        })
     }
 
     fn trial(&self) -> Trial<'_> {
@@ -592,3 +578,6 @@ fn shuffled(n: usize, seed: &[u8; 32]) -> Vec<usize> {
     }
     order
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use super::*;
+use flightproof_core::CommitId;
+use flightproof_evidence::{BuildRecord, Change, Ending, FileState};
+
+const MANIFEST: &[u8] = b"[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+const OLD: &str = "fn main() {\n    println!(\"0\");\n}\n";
+const NEW: &str = "fn main() {\n    let n: u32 = std::env::args().nth(1).unwrap().parse().unwrap();\n    println!(\"{}\", if n > 3 { n * 2 } else { n });\n}\n";
+
+fn captured() -> Captured {
+    let state = |text: &str| FileState {
+        executable: false,
+        content: Bytes::from(text.as_bytes()),
+    };
+    Captured {
+        repository: "r".to_owned(),
+        baseline: CommitId::from_bytes([1; 20]),
+        head: CommitId::from_bytes([2; 20]),
+        author: "A <a@b.c>".to_owned(),
+        committer: "A <a@b.c>".to_owned(),
+        bundle: Digest::of(b""),
+        bundle_bytes: 1,
+        snapshot: Digest::of(b"tree"),
+        archive: Bytes(Vec::new()),
+        kept: Vec::new(),
+        kept_digest: None,
+        changes: vec![Change {
+            path: RelPath::new("src/main.rs").unwrap(),
+            old: Some(state(OLD)),
+            new: Some(state(NEW)),
+        }],
+    }
+}
+
+fn witness() -> Witness {
+    let case = |n: u32, out: u32| {
+        format!(
+            r#"{{"id":"n{n}","args":["{n}"],"stdin":"","files":{{}},"env":{{}},"expect":{{"exit":0,"stdout":"{out}\n"}}}}"#
+        )
+    };
+    let cases = [case(3, 3), case(4, 8), case(0, 0), case(9, 18)].join(",");
+    let text =
+        format!(r#"{{"schema":"flightproof/witness/1","bin":"p","cases":[{cases}],"waivers":[]}}"#);
+    Witness::parse(text.as_bytes()).unwrap()
+}
+
+/// A session made up for the test: how the program answers, given its selector (absent for the
+/// candidate as it is), its argument, and how many programs ran before.
+struct World<'a> {
+    program: &'a dyn Fn(Option<Selected>, u32, usize) -> String,
+    runs: usize,
+    log: Vec<Option<u64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Selected {
+    Nothing,
+    Mutant,
+}
+
+fn right(n: u32) -> String {
+    format!("{}\n", if n > 3 { n * 2 } else { n })
+}
+
+fn observation(stdout: String, armed: bool) -> Observation {
+    Observation {
+        ending: Ending::Exited { code: 0 },
+        stdout: Bytes(stdout.into_bytes()),
+        stderr: Bytes::default(),
+        complete: true,
+        armed,
+    }
+}
+
+fn built() -> BuildAnswer {
+    BuildAnswer::Built(Built {
+        program: CANDIDATE.to_owned(),
+        sha256: Digest::of(b"program"),
+        record: BuildRecord {
+            source: Digest::of(b"tree"),
+            packages: Vec::new(),
+            profile: "dev".to_owned(),
+            build_scripts: false,
+            proc_macros: false,
+        },
+    })
+}
+
+impl World<'_> {
+    fn answer(&mut self, ask: &Ask, machine: &Certification<'_>) -> Told {
+        let run = match ask {
+            Ask::Compile(_) => return Told::Compiled(built()),
+            Ask::Run(run) => run,
+        };
+        let selected = run.selector.map(|selector| {
+            if selector == 0 || machine.plan.placebos.contains(&selector) {
+                Selected::Nothing
+            } else {
+                Selected::Mutant
+            }
+        });
+        let stdout = (self.program)(selected, run.args[0].parse().unwrap(), self.runs);
+        self.runs += 1;
+        self.log.push(run.selector);
+        Told::Ran(observation(stdout, run.selector.is_some()))
+    }
+}
+
+/// Drives the machine to its end; returns the selectors of all runs too.
+fn certify(
+    entropy: u8,
+    program: &dyn Fn(Option<Selected>, u32, usize) -> String,
+) -> (Result<Judgement, Failure>, Vec<Option<u64>>) {
+    let (captured, witness) = (captured(), witness());
+    let manifest = RelPath::new("Cargo.toml").unwrap();
+    let source = captured.changes[0].path.clone();
+    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
+        .into_iter()
+        .collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [entropy; 32]).unwrap();
+    let mut world = World {
+        program,
+        runs: 0,
+        log: Vec::new(),
+    };
+    while let Some(ask) = machine.ask() {
+        let told = world.answer(&ask, &machine);
+        if let Err(failure) = machine.tell(told) {
+            return (Err(failure), world.log);
+        }
+    }
+    (machine.finish(), world.log)
+}
+
+fn code(outcome: &Result<Judgement, Failure>) -> (&'static str, &'static str) {
+    let failure = outcome.as_ref().unwrap_err();
+    (failure.gate.name(), failure.refusal.code())
+}
+
+#[test]
+fn a_candidate_that_is_right_and_whose_mutants_are_noticed_passes_every_gate() {
+    let (outcome, log) = certify(1, &|selected, n, _| match selected {
+        Some(Selected::Mutant) => "wrong\n".to_owned(),
+        _ => right(n),
+    });
+    let judgement = outcome.unwrap();
+    assert_eq!(judgement.gates, Gate::ALL);
+    assert!(judgement.mutation.viable > 5 && judgement.mutation.survived == 0);
+    assert_eq!(log.iter().filter(|selector| selector.is_none()).count(), 8);
+}
+
+#[test]
+fn a_wrong_answer_ends_it_at_correctness_before_anything_is_mutated() {
+    let (outcome, log) = certify(1, &|_, n, _| format!("{n}\n"));
+    assert_eq!(
+        code(&outcome),
+        ("correctness", "certifier/CASE_STDOUT_MISMATCH")
+    );
+    assert!(log.len() <= 4 && log.iter().all(Option::is_none));
+}
+
+#[test]
+fn another_answer_in_the_second_pass_ends_it_at_determinism() {
+    let (outcome, _) = certify(1, &|_, n, runs| {
+        if runs == 6 { "0\n\n".into() } else { right(n) }
+    });
+    assert_eq!(
+        code(&outcome),
+        ("determinism", "certifier/NONDETERMINISTIC")
+    );
+}
+
+#[test]
+fn a_mutant_that_no_case_notices_ends_it_at_mutation() {
+    let (outcome, _) = certify(1, &|_, n, _| right(n));
+    assert_eq!(code(&outcome), ("mutation", "certifier/MUTANTS_SURVIVED"));
+}
+
+/// Such a candidate would have every mutant of its back door "killed", whatever they do.
+#[test]
+fn a_candidate_that_counts_its_runs_and_turns_wrong_voids_its_own_trial() {
+    for entropy in 0..20 {
+        for turn in [8, 12, 13, 20, 30] {
+            let (outcome, _) = certify(entropy, &|selected, n, runs| match selected {
+                Some(_) if runs >= turn => "wrong\n".to_owned(),
+                Some(Selected::Mutant) => "wrong\n".to_owned(),
+                _ => right(n),
+            });
+            let (gate, code) = code(&outcome);
+            let void = ["certifier/CONTROL_FAILED", "certifier/PLACEBO_KILLED"];
+            assert!(
+                gate == "mutation" && void.contains(&code),
+                "{entropy} {turn} {code}"
+            );
+        }
+    }
+}
+
+#[test]
+fn where_the_controls_stand_cannot_be_known_before() {
+    let honest = |selected: Option<Selected>, n: u32, _: usize| match selected {
+        Some(Selected::Mutant) => "wrong\n".to_owned(),
+        _ => right(n),
+    };
+    let places = |entropy| -> Vec<usize> {
+        let (_, log) = certify(entropy, &honest);
+        let at = |(place, selector): (usize, &Option<u64>)| (*selector == Some(0)).then_some(place);
+        log.iter().enumerate().filter_map(at).collect()
+    };
+    let (first, second) = (places(1), places(2));
+    assert_ne!(first, second);
+    assert!(first.len() >= 4 * 5, "{first:?}");
+}
+
+#[test]
+fn an_answer_of_another_kind_is_our_own_fault() {
+    let (captured, witness) = (captured(), witness());
+    let tree: Tree<'_> = std::iter::empty().collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [1; 32]).unwrap();
+    let told = Told::Ran(observation(String::new(), false));
+    let failure = machine.tell(told).unwrap_err();
+    assert_eq!(failure.refusal.code(), "certifier/ANSWER_UNASKED");
+}
