@@ -15,18 +15,18 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     assert_snapshot!(run.text, @r#"
     exit 0
     --- stdout
-    HELD: ________________________________________ certified: _ cases, __ of __ mutants killed, _ waived
+    HELD: ________________________________________ certified: _ cases, _ of _ mutants killed, _ waived
       certificate ________________________________________________________________
     --- stderr
       plan        9 cases  (_.__ s)
-      capture     _ changed files, bundle of ___ bytes  (_.__ s)
+      capture     _ changed files, bundle of _ bytes  (_.__ s)
       dependency  0 locked packages  (_.__ s)
       fence       source rules hold  (_.__ s)
-      open        local: __ limits read back, __ forbidden acts denied  (_.__ s)
+      open        local: _ limits read back, _ forbidden acts denied  (_.__ s)
       build       compiled offline  (_.__ s)
       correctness 9 runs  (_.__ s)
       determinism 9 runs  (_.__ s)
-      mutation    __ mutants, __ builds and runs  (_.__ s)
+      mutation    _ mutants, _ builds and runs  (_.__ s)
       close       no process, cgroup, mount or directory left  (_.__ s)
       judge       7 gates passed  (_.__ s)
       certify     $TREE/out/certificate.dsse.json  (_.__ s)

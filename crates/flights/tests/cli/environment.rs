@@ -282,10 +282,23 @@ const COUNTED: [&str; 4] = [
 
 fn counts(text: &str) -> String {
     let line = |line: &str| match COUNTED.iter().any(|counted| line.contains(counted)) {
-        true => line.replace(|c: char| c.is_ascii_digit(), "_"),
+        true => numbers(line),
         false => line.to_owned(),
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Each number by one `_`, however many digits it has.
+fn numbers(line: &str) -> String {
+    let mut out = String::new();
+    for c in line.chars() {
+        match c.is_ascii_digit() {
+            true if out.ends_with('_') => {}
+            true => out.push('_'),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// Folders of the programs of this machine, without those of a user.
