@@ -18,6 +18,8 @@ pub enum Fault {
     Configuration,
     /// The machine lacks something, or something on it failed.
     Environment,
+    /// There was nothing to do.
+    NothingRan,
     /// A format newer than this program.
     TooNew,
     /// Time ran out for the whole flight.
@@ -36,6 +38,7 @@ impl Fault {
             Self::Usage => Exit::Usage,
             Self::Configuration => Exit::Configuration,
             Self::Environment => Exit::Environment,
+            Self::NothingRan => Exit::NothingRan,
             Self::TooNew => Exit::TooNew,
             Self::Deadline => Exit::Deadline,
             Self::Ours => Exit::OurBug,
@@ -206,6 +209,10 @@ macro_rules! refusal_codes {
 }
 
 #[cfg(test)]
+#[expect(
+    unreachable_pub,
+    reason = "the macro makes public types, and this use of it is private"
+)]
 mod tests {
     use super::*;
 

@@ -56,7 +56,7 @@ flightproof_core::refusal_codes! {
         CanaryFound = "CANARY_FOUND", Ours,
             "a file that only the candidate's own program writes was found on the host", "nothing of the candidate may run outside the session", "stop using this version and report the plan";
         /// Another plan for the same name, no plans at all.
-        NothingToRun = "NOTHING_TO_RUN", Usage,
+        NothingToRun = "NOTHING_TO_RUN", NothingRan,
             "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
         /// The branch is at the candidate already.
         AlreadyAdmitted = "ALREADY_ADMITTED", Usage,

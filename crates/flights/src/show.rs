@@ -1,7 +1,8 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
-use flightproof_core::{Decision, Refusal, Verdict};
+use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How results are printed.
@@ -89,10 +90,27 @@ pub fn recovered(lines: &[String]) {
     }
 }
 
-/// A line to standard output. A reader that went away ends the program's output, not its work.
+/// Whether something that should have been printed was not.
+static UNPRINTED: AtomicBool = AtomicBool::new(false);
+
+/// A line to standard output. A reader that went away ends the program's output, not its work; any
+/// other failure shows in the exit status.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}");
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            UNPRINTED.store(true, Ordering::Relaxed);
+        }
+        _ => {}
+    }
+}
+
+/// The exit status after everything was printed: success only if it was.
+pub fn ended(exit: Exit) -> Exit {
+    match exit {
+        Exit::Passed if UNPRINTED.load(Ordering::Relaxed) => Exit::Environment,
+        other => other,
+    }
 }
 
 fn human(verdict: &Verdict) -> String {

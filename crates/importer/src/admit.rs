@@ -1,7 +1,7 @@
 use crate::git::Verb;
 use crate::talk::{Cap, Talk};
-use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt};
-use flightproof_core::{Digest, Refusal};
+use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance};
+use flightproof_core::{CommitId, Digest, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -56,6 +56,27 @@ pub fn admit(
             moving.run(ledger, id, now)
         }
     }
+}
+
+/// Refuses an admission that would be refused, before any work is done for it. [`admit`] asks all of
+/// it again.
+///
+/// # Errors
+/// `BRANCH_NAME`, and those of [`admit`] before anything is written.
+pub fn check_open(
+    git: &Git,
+    host: &Host,
+    branch: &str,
+    (baseline, head): (CommitId, CommitId),
+) -> Result<(), ImportError> {
+    let branch = clearance::full_name(branch)?;
+    let key = AdmissionKey {
+        repository: host.name().to_owned(),
+        branch,
+        baseline,
+        head,
+    };
+    check_before(git, host, &key)
 }
 
 fn check_before(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {

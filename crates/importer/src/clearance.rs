@@ -30,11 +30,8 @@ impl Clearance {
                 closed.processes, closed.cgroups, closed.mounts, closed.directories
             )));
         }
-        if !is_plain_branch(branch) {
-            return Err(ImporterCode::BranchName.refuse(escape(branch, 80)));
-        }
         Ok(Self {
-            branch: format!("refs/heads/{branch}"),
+            branch: full_name(branch)?,
             baseline: captured.baseline,
             head: captured.head,
             certificate,
@@ -53,6 +50,14 @@ impl Clearance {
     pub(crate) fn certificate(&self) -> Digest {
         self.certificate
     }
+}
+
+/// The full name of a branch as people name it.
+pub(crate) fn full_name(branch: &str) -> Result<String, ImportError> {
+    if is_plain_branch(branch) {
+        return Ok(format!("refs/heads/{branch}"));
+    }
+    Err(ImporterCode::BranchName.refuse(escape(branch, 80)))
 }
 
 /// Git's rules for a branch and a little more: a name that needs no quoting anywhere.

@@ -64,7 +64,7 @@ flightproof_core::refusal_codes! {
         NoChange = "NO_CHANGE", Input,
             "the candidate has the same tree as the baseline", "there is nothing to certify", "name the commit that holds the work";
         /// Author or committer is not who it should be.
-        IdentityMismatch = "IDENTITY_MISMATCH", Policy,
+        IdentityMismatch = "IDENTITY_MISMATCH", Input,
             "author or committer is not the identity asked for", "work must carry the name it was done under", "commit under the identity of the flight";
         /// A tree's form is wrong.
         TreeMalformed = "TREE_MALFORMED", Input,
@@ -130,10 +130,10 @@ flightproof_core::refusal_codes! {
         BundleMalformed = "BUNDLE_MALFORMED", Ours,
             "the bundle that git wrote is not of the agreed form", "only one form is ever read back", "report this as a bug with the version of git";
         /// A path outside the grants.
-        PathNotGranted = "PATH_NOT_GRANTED", Policy,
+        PathNotGranted = "PATH_NOT_GRANTED", Input,
             "the candidate changes a path that was not granted", "an author may touch only what was asked for", "grant the path with --grant, or undo the change";
         /// A protected path that was not granted by its own name.
-        ProtectedPath = "PROTECTED_PATH", Policy,
+        ProtectedPath = "PROTECTED_PATH", Input,
             "the candidate changes a file that controls git, a build service, an editor or an agent", "such a file acts outside the program that is judged", "grant exactly this path with --grant, or undo the change";
         /// The session left something.
         SessionNotClean = "SESSION_NOT_CLEAN", Environment,
@@ -148,7 +148,7 @@ flightproof_core::refusal_codes! {
         BranchUnfit = "BRANCH_UNFIT", Environment,
             "the branch is a pointer to another one, or not an ordinary file", "moving it would move something else", "name the branch it points to";
         /// The branch is checked out.
-        BranchCheckedOut = "BRANCH_CHECKED_OUT", Environment,
+        BranchCheckedOut = "BRANCH_CHECKED_OUT", Configuration,
             "the branch is checked out, or in use by a rebase or bisect", "its files on disk would no longer fit it", "switch the working tree to another branch, or admit into another branch";
         /// The branch is elsewhere.
         BranchMoved = "BRANCH_MOVED", Environment,

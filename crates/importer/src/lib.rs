@@ -25,7 +25,7 @@ mod talk;
 mod tree;
 mod walk;
 
-pub use admit::{Admitted, admit};
+pub use admit::{Admitted, admit, check_open};
 pub use capture::{Capture, CaptureRequest, capture};
 pub use clearance::Clearance;
 pub use code::{ImportError, ImporterCode};

@@ -197,10 +197,11 @@ pub fn main() -> Exit {
     };
     let format = cli.format;
     let stage = cli.command.stage();
-    dispatch(cli.command, format).unwrap_or_else(|refusal| {
+    let exit = dispatch(cli.command, format).unwrap_or_else(|refusal| {
         show::refusal(stage, &refusal, format);
         refusal.exit()
-    })
+    });
+    show::ended(exit)
 }
 
 fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {

@@ -2,14 +2,14 @@
 //! plan expects.
 
 use super::{RunArgs, key};
-use crate::FlightsCode;
 use crate::flight::{self, Flown, Host, Order};
 use crate::plan::Plan;
 use crate::show::{self, Format, Progress, Speak, seconds};
 use crate::source;
 use crate::transcript::{Player, Recorder, Tape};
+use crate::{FlightsCode, registry};
 use flightproof_certifier::key::{PublicKey, SecretKey};
-use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
+use flightproof_core::{Decision, Digest, Exit, Fault, Refusal, Verdict};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -319,6 +319,15 @@ fn unexpected(plan: &Plan, verdict: &Verdict) -> Option<Refusal> {
     let stage = expect.stage.as_deref().unwrap_or(&verdict.stage);
     let same =
         verdict.verdict == expect.verdict && verdict.code == expect.code && verdict.stage == stage;
+    let broken = verdict.code.as_deref().and_then(registry::find);
+    if let Some(explanation) = broken.filter(|e| !same && !speaks_of_the_candidate(e.fault)) {
+        // What is missing here says nothing about the candidate, and has its own hint.
+        return Some(Refusal {
+            explanation,
+            detail: verdict.detail.clone(),
+            notes: verdict.notes.clone(),
+        });
+    }
     (!same).then(|| {
         let said = |decision: Decision, stage: &str, code: Option<&str>| match code {
             Some(code) => format!("{code} at {stage}"),
@@ -336,6 +345,10 @@ fn unexpected(plan: &Plan, verdict: &Verdict) -> Option<Refusal> {
             ))
             .into()
     })
+}
+
+fn speaks_of_the_candidate(fault: Fault) -> bool {
+    matches!(fault, Fault::Input | Fault::Evidence | Fault::Policy)
 }
 
 fn print_results(results: &[PlanResult], format: Format) {

@@ -7,9 +7,7 @@ use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
-use flightproof_importer::{
-    self as importer, CaptureRequest, Clearance, Git, Grants, ImporterCode,
-};
+use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
 use flightproof_ledger::Ledger;
 use flightproof_session::local::{self, LocalSpec, RunnerProgram};
 use flightproof_session::{Session, crates, record};
@@ -154,25 +152,17 @@ impl Host {
     /// Refuses a flight that could not be admitted at its end. The admission asks again.
     ///
     /// # Errors
-    /// `ALREADY_ADMITTED`, and the importer's for a branch that is missing or not at the baseline.
+    /// `ALREADY_ADMITTED`, and the importer's for a branch that cannot be moved.
     pub fn check_open(&self, order: &Order, branch: &str) -> Result<(), Refusal> {
         let repository = self.repository(order)?;
         let commit = |revision: &str| repository.resolve(&self.git, revision);
-        let (baseline, head) = (commit(&order.baseline)?, commit(&order.candidate)?);
-        let name = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-        let shown = escape(name, MAX_NAME);
-        match commit(&format!("refs/heads/{name}")) {
-            Ok(tip) if tip == head => Err(FlightsCode::AlreadyAdmitted
-                .refuse(format!("{shown} is at {head}"))
-                .into()),
-            Ok(tip) if tip != baseline => Err(ImporterCode::BranchMoved
-                .refuse(format!("{shown} is at {tip}, expected {baseline}"))
-                .into()),
-            Err(refused) if refused.code == ImporterCode::UnknownRevision => {
-                Err(ImporterCode::BranchMissing.refuse(shown).into())
-            }
-            tip => Ok(tip.map(drop)?),
+        let ends = (commit(&order.baseline)?, commit(&order.candidate)?);
+        if commit(&format!("refs/heads/{branch}")) == Ok(ends.1) {
+            return Err(FlightsCode::AlreadyAdmitted
+                .refuse(format!("{} is at {}", escape(branch, MAX_NAME), ends.1))
+                .into());
         }
+        Ok(importer::check_open(&self.git, &repository, branch, ends)?)
     }
 
     fn repository(&self, order: &Order) -> Result<importer::Host, Refusal> {
