@@ -416,13 +416,13 @@ fn a_branch_that_is_missing_or_elsewhere_is_refused_before_the_flight() {
     assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
     exit 2
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MISSING","stage":"plan","detail":"no-such-branch","hint":"create the branch at the baseline first"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MISSING","stage":"plan","detail":"refs/heads/no-such-branch","hint":"create the branch at the baseline first"}
     "#);
     environment.candidate_edit("elsewhere", |text| format!("{text}// Another change.\n"));
     let wanted = ["--admit", "elsewhere", "--format", "json"];
     assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"refs/heads/elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again"}
     "#);
 }
