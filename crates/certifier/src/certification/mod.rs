@@ -4,12 +4,11 @@
 //! on, ends with a [`Judgement`], or refuses and names the gate. It starts nothing itself, so the
 //! same machine is driven by a real session and by a recorded one, to the same end.
 
+mod claims;
 mod turns;
 
 use crate::certificate::keyed_observations;
-use crate::claim::{
-    BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
-};
+use crate::claim::{MutationClaim, WitnessClaim};
 use crate::judge::{self, Gate};
 use crate::mutation::{
     Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
@@ -18,7 +17,7 @@ use crate::population::{self, ChangedLines};
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Bytes, Digest, Hasher, Refusal, RelPath};
+use flightproof_core::{Bytes, Digest, Refusal, RelPath};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Observation,
 };
@@ -497,71 +496,6 @@ impl<'a> Certification<'a> {
         self.trial().judge().map_err(|refusal| Failure {
             gate: Gate::Mutation,
             refusal,
-        })
-    }
-
-    fn mutation_claim(&self) -> Result<MutationClaim, Failure> {
-        let tally = self.judge_trial()?;
-        let killed: u64 = tally.killed.values().sum();
-        Ok(MutationClaim {
-            operator_set: population::OPERATOR_SET.to_owned(),
-            population: self.population_digest(),
-            generated: tally.generated,
-            viable: tally.generated - tally.unviable,
-            unviable: tally.unviable,
-            killed_by: tally
-                .killed
-                .iter()
-                .map(|(kill, n)| (kill.name().to_owned(), *n))
-                .collect(),
-            survived: (tally.generated - tally.unviable) - killed - tally.waived,
-            waived: self.waived(|waiver| !self.plan.is_unjudged(waiver)),
-            unjudged: self.waived(|waiver| self.plan.is_unjudged(waiver)),
-            lines: self.lines_claim(),
-        })
-    }
-
-    fn waived(&self, which: impl Fn(&Waiver) -> bool) -> Vec<WaiverClaim> {
-        let waivers = self.waivers.iter().filter(|waiver| which(waiver));
-        let claims = waivers.map(|w| WaiverClaim {
-            mutant: w.mutant.clone(),
-            source: w.source,
-            reason: w.reason.clone(),
-        });
-        claims.collect()
-    }
-
-    fn lines_claim(&self) -> LinesClaim {
-        let unmutated = self.plan.unmutated.len() as u64;
-        let code = self.plan.mutated_lines + unmutated;
-        LinesClaim {
-            changed: self.lines.rust + self.lines.data,
-            mutated: self.plan.mutated_lines,
-            inert: self.lines.rust.saturating_sub(code),
-            data: self.lines.data,
-            unmutated,
-        }
-    }
-
-    /// Every mutant's id, in order, each after its length: no list can be read as another.
-    fn population_digest(&self) -> Digest {
-        let mut hasher = Hasher::new();
-        for mutant in &self.plan.mutants {
-            hasher.update(&(mutant.id.len() as u64).to_be_bytes());
-            hasher.update(mutant.id.as_bytes());
-        }
-        hasher.finish()
-    }
-
-    fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
-        Ok(WitnessClaim {
-            commitment: self
-                .witness
-                .commitment(&derived(&self.entropy, "witness salt"))?,
-            kind: WitnessKind::Cases,
-            public: self.witness.is_public(),
-            cases: self.witness.cases().len() as u64,
-            failed_on_baseline: BaselineResult::NotRun,
         })
     }
 }
