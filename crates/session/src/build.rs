@@ -402,7 +402,7 @@ mod tests {
         assert!(!exec.env.keys().any(|k| k.contains("WRAPPER")));
         assert_eq!(
             exec.env["CARGO_ENCODED_RUSTFLAGS"],
-            "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/flight/target/guard/libguard_0.rlib"
+            "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/flight/target/guard/libguard_0.rlib\x1f-L\x1fdependency=/flight/target/guard"
         );
     }
 }

@@ -133,6 +133,7 @@ pub fn reap(state_dir: &Path) -> Result<Vec<Reaped>, SessionError> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(io(&dir, &e)),
     };
+    remove_unfinished(&dir).map_err(|e| io(&dir, &e))?;
     let mut reaped = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| io(&dir, &e))?.path();
@@ -255,9 +256,32 @@ fn start_field(stat: &str) -> Option<u64> {
     (!matches!(state, "Z" | "X")).then_some(started)
 }
 
+/// What a record is called while it is written.
+const UNFINISHED: &str = ".new";
+
+/// Whoever writes a record holds this, so that whoever holds it knows an unfinished one to be left
+/// by a writer that died.
+fn lock(dir: &Path) -> std::io::Result<fs::File> {
+    let directory = fs::File::open(dir)?;
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(directory)
+}
+
+fn remove_unfinished(dir: &Path) -> std::io::Result<()> {
+    let _nobody_writes = lock(dir)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().ends_with(UNFINISHED.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     fs::create_dir_all(dir)?;
-    let temporary = dir.join(format!("{name}.new"));
+    let _writing = lock(dir)?;
+    let temporary = dir.join(format!("{name}{UNFINISHED}"));
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(&temporary, flags, Mode::RUSR | Mode::WUSR)?;
@@ -309,6 +333,16 @@ mod tests {
             started: this.started + 1,
             ..this
         }
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_unfinished_is_removed_with_the_rest() {
+        let state = tempfile::tempdir().unwrap();
+        let sessions = state.path().join(SESSIONS);
+        fs::create_dir_all(&sessions).unwrap();
+        fs::write(sessions.join("00112233445566778899aabbccddeeff.json.new"), b"{").unwrap();
+        assert!(reap(state.path()).unwrap().is_empty());
+        assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
     }
 
     #[test]

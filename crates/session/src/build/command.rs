@@ -100,7 +100,11 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
 /// Flags of every crate of every build: lints are the author's business, not ours.
 fn flags(guard: &Guard) -> String {
     let guard = guard_path(guard);
-    ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard].join(FLAG_SEPARATOR)
+    // A library with mutants names the guard in its own metadata, and whatever links the library,
+    // changed or not, must find it.
+    let found = format!("dependency={GUARD_DIR}");
+    let flags = ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard, "-L", &found];
+    flags.join(FLAG_SEPARATOR)
 }
 
 pub(super) fn guard_path(guard: &Guard) -> String {

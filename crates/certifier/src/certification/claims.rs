@@ -1,0 +1,77 @@
+//! What was found, as a certificate claims it.
+
+use super::{Certification, Failure, derived};
+use crate::CertifierError;
+use crate::claim::{
+    BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
+};
+use crate::population;
+use crate::witness::Waiver;
+use flightproof_core::{Digest, Hasher};
+
+impl Certification<'_> {
+    pub(super) fn mutation_claim(&self) -> Result<MutationClaim, Failure> {
+        let tally = self.judge_trial()?;
+        let killed: u64 = tally.killed.values().sum();
+        Ok(MutationClaim {
+            operator_set: population::OPERATOR_SET.to_owned(),
+            population: self.population_digest(),
+            generated: tally.generated,
+            viable: tally.generated - tally.unviable,
+            unviable: tally.unviable,
+            killed_by: tally
+                .killed
+                .iter()
+                .map(|(kill, n)| (kill.name().to_owned(), *n))
+                .collect(),
+            survived: (tally.generated - tally.unviable) - killed - tally.waived,
+            waived: self.waived(|waiver| !self.plan.is_unjudged(waiver)),
+            unjudged: self.waived(|waiver| self.plan.is_unjudged(waiver)),
+            lines: self.lines_claim(),
+        })
+    }
+
+    fn waived(&self, which: impl Fn(&Waiver) -> bool) -> Vec<WaiverClaim> {
+        let waivers = self.waivers.iter().filter(|waiver| which(waiver));
+        let claims = waivers.map(|w| WaiverClaim {
+            mutant: w.mutant.clone(),
+            source: w.source,
+            reason: w.reason.clone(),
+        });
+        claims.collect()
+    }
+
+    fn lines_claim(&self) -> LinesClaim {
+        let unmutated = self.plan.unmutated.len() as u64;
+        let code = self.plan.mutated_lines + unmutated;
+        LinesClaim {
+            changed: self.lines.rust + self.lines.data,
+            mutated: self.plan.mutated_lines,
+            inert: self.lines.rust.saturating_sub(code),
+            data: self.lines.data,
+            unmutated,
+        }
+    }
+
+    /// Every mutant's id, in order, each after its length: no list can be read as another.
+    fn population_digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
+        for mutant in &self.plan.mutants {
+            hasher.update(&(mutant.id.len() as u64).to_be_bytes());
+            hasher.update(mutant.id.as_bytes());
+        }
+        hasher.finish()
+    }
+
+    pub(super) fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
+        Ok(WitnessClaim {
+            commitment: self
+                .witness
+                .commitment(&derived(&self.entropy, "witness salt"))?,
+            kind: WitnessKind::Cases,
+            public: self.witness.is_public(),
+            cases: self.witness.cases().len() as u64,
+            failed_on_baseline: BaselineResult::NotRun,
+        })
+    }
+}
