@@ -48,7 +48,7 @@ flightproof_core::refusal_codes! {
         // dependencies
         /// No lock file, and the plan has none.
         LockMissing = "LOCK_MISSING", Configuration,
-            "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one in the plan";
+            "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock)";
         /// A lock file changed without a grant.
         LockChanged = "LOCK_CHANGED", Input,
             "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "repeat with --grant and exactly this path if the new dependencies are wanted";
@@ -200,7 +200,13 @@ flightproof_core::refusal_codes! {
             "something of the session was left after its end", "what still runs could still change what was judged", "run `flights doctor`, then the flight again";
         /// The candidate does not compile.
         BuildFailed = "BUILD_FAILED", Input,
-            "the commit does not compile", "what cannot be built cannot be judged", "fix the errors below; the build is offline, with the locked dependencies only";
+            "the commit does not compile", "what cannot be built cannot be judged", "fix the errors that are shown; the build is offline, with the locked dependencies only";
+        /// The witness names a target that the candidate does not have.
+        TargetMissing = "TARGET_MISSING", Configuration,
+            "the binary or package that the witness names is not in the tree", "a witness for another program judges nothing", "check `bin` or `package` in the witness against the manifests of the tree";
+        /// The witness's driver does not compile.
+        DriverFailed = "DRIVER_FAILED", Configuration,
+            "the witness's driver does not compile against the candidate's library", "the driver is part of the witness, so this says nothing about the candidate unless it changed what the driver uses", "compile the driver by hand against the library to see the errors; if only the candidate breaks it, the candidate changed its interface";
         /// A limit of the session ended the build.
         BuildLimit = "BUILD_LIMIT", Input,
             "the build hit a limit of its session", "a build without end would hold the machine", "make the build smaller, or have the operator raise the limit";

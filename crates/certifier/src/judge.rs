@@ -64,7 +64,7 @@ pub const MAX_DIAGNOSTICS: usize = 12;
 ///
 /// # Errors
 /// `BUILD_FAILED` with up to [`MAX_DIAGNOSTICS`] distinct errors as notes, those in changed files
-/// first, or `BUILD_LIMIT`.
+/// first; `TARGET_MISSING` or `DRIVER_FAILED` where the witness is at fault; `BUILD_LIMIT`.
 pub fn built(answer: BuildAnswer, changes: &[Change]) -> Result<Built, Refusal> {
     match answer {
         BuildAnswer::Built(built) => Ok(built),
@@ -73,11 +73,39 @@ pub fn built(answer: BuildAnswer, changes: &[Change]) -> Result<Built, Refusal> 
         }
         BuildAnswer::Failed { diagnostics, tail } => {
             let notes = build_notes(&diagnostics, &tail, changes);
-            let errors = diagnostics.iter().filter(|d| d.level == "error").count();
-            let refused = CertifierCode::BuildFailed.refuse(format_args!("{errors} errors"));
+            let refused = failed_build(&diagnostics, &tail);
             Err(Refusal::from(refused).with_notes(notes))
         }
     }
+}
+
+/// What cargo says when there is nothing of the name it was given.
+const NO_TARGET: [&str; 3] = [
+    "no bin target named",
+    "did not match any packages",
+    "no library targets found",
+];
+
+/// Whose fault a failed build is. Errors without a place in the tree are the driver's: it is the
+/// only source that is not of the tree, and its text is the witness owner's.
+fn failed_build(diagnostics: &[Diagnostic], tail: &[u8]) -> CertifierError {
+    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.level == "error").collect();
+    let tail = String::from_utf8_lossy(tail);
+    if errors.is_empty() {
+        return if NO_TARGET.iter().any(|words| tail.contains(words)) {
+            CertifierCode::TargetMissing.refuse("cargo finds no such target")
+        } else {
+            CertifierCode::BuildFailed.refuse("cargo ended without a message of the compiler")
+        };
+    }
+    let number = match errors.len() {
+        1 => "1 error".to_owned(),
+        more => format!("{more} errors"),
+    };
+    if errors.iter().all(|d| d.file.is_empty()) {
+        return CertifierCode::DriverFailed.refuse(format_args!("{number}, which show its text"));
+    }
+    CertifierCode::BuildFailed.refuse(number)
 }
 
 /// Holds one observation against what the witness expects of its case.
@@ -384,6 +412,23 @@ mod tests {
     fn messages_about_the_witness_driver_are_kept_back() {
         let refusal = failed(vec![error("", 0, "secret_helper")], "in secret_helper");
         assert_eq!(refusal.notes, Vec::<String>::new());
+        assert_eq!(refusal.code(), "certifier/DRIVER_FAILED");
+        assert!(!refusal.detail.contains("secret"), "{}", refusal.detail);
+        let both = vec![error("", 0, "secret_helper"), error("src/lib.rs", 3, "own")];
+        assert_eq!(failed(both, "").code(), "certifier/BUILD_FAILED");
+    }
+
+    #[test]
+    fn a_target_that_is_not_there_is_the_witness_s_fault() {
+        let missing = failed(
+            Vec::new(),
+            "error: no bin target named `tooy` in default-run packages",
+        );
+        assert_eq!(missing.code(), "certifier/TARGET_MISSING");
+        assert_eq!(
+            failed(Vec::new(), "error: out of luck").code(),
+            "certifier/BUILD_FAILED"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ flightproof_core::refusal_codes! {
             "there is no key to sign the certificate with", "an unsigned certificate proves nothing to anybody else", "make one with `flights key new`, or name one with --key FILE";
         /// A key file cannot be written or read.
         KeyFile = "KEY_FILE", Environment,
-            "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600)";
+            "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600); for a new key name another path with --out";
         /// Entropy or state directory unavailable.
         StateUnavailable = "STATE_UNAVAILABLE", Environment,
             "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own";

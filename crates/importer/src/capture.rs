@@ -108,9 +108,9 @@ fn check_place(commit: &Commit, baseline: CommitId) -> Result<(), ImportError> {
     match commit.parents.as_slice() {
         [parent] if *parent == baseline => Ok(()),
         [] => Err(ImporterCode::NotOnBaseline.refuse("the commit has no parent")),
-        [parent] => {
-            Err(ImporterCode::NotOnBaseline.refuse(format!("got {parent}, expected {baseline}")))
-        }
+        [parent] => Err(ImporterCode::NotOnBaseline.refuse(format!(
+            "the commit's parent is {parent}, the baseline is {baseline}"
+        ))),
         more => Err(ImporterCode::MergeCommit.refuse(format!("{} parents", more.len()))),
     }
 }

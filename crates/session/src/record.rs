@@ -271,7 +271,11 @@ fn remove_unfinished(dir: &Path) -> std::io::Result<()> {
     let _nobody_writes = lock(dir)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().ends_with(UNFINISHED.as_bytes()) {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .ends_with(UNFINISHED.as_bytes())
+        {
             fs::remove_file(entry.path())?;
         }
     }
@@ -340,7 +344,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let sessions = state.path().join(SESSIONS);
         fs::create_dir_all(&sessions).unwrap();
-        fs::write(sessions.join("00112233445566778899aabbccddeeff.json.new"), b"{").unwrap();
+        fs::write(
+            sessions.join("00112233445566778899aabbccddeeff.json.new"),
+            b"{",
+        )
+        .unwrap();
         assert!(reap(state.path()).unwrap().is_empty());
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
     }

@@ -154,9 +154,6 @@ pub struct FamilyCount {
     pub unviable: u64,
 }
 
-/// Survivors named in the refusal's own line; the notes hold more.
-const NAMED: usize = 5;
-
 impl Trial<'_> {
     /// Judges.
     ///
@@ -194,13 +191,20 @@ impl Trial<'_> {
     pub fn unjudged(&self) -> Result<(), Refusal> {
         let open = self.plan.unjudged.iter();
         let open = open.filter(|u| !self.waivers.iter().any(|w| accepts(w, u)));
-        let ids: Vec<String> = open.map(Unjudged::id).collect();
-        if ids.is_empty() {
+        let open: Vec<&Unjudged> = open.collect();
+        let Some(first) = open.first() else {
             return Ok(());
-        }
-        let named: Vec<String> = ids.iter().take(NAMED).map(|id| escape(id, 120)).collect();
-        let detail = format!("{} places: {}", ids.len(), named.join("; "));
-        Err(Refusal::from(CertifierCode::UnjudgedCode.refuse(detail)).with_notes(ids))
+        };
+        let detail = format!(
+            "{} of them, such as {}",
+            open.len(),
+            escape(first.id(), 120)
+        );
+        // With its source a place is what a waiver must name.
+        let notes = open
+            .iter()
+            .map(|u| format!("{}  (source {})", u.id(), u.source));
+        Err(Refusal::from(CertifierCode::UnjudgedCode.refuse(detail)).with_notes(notes))
     }
 
     fn tally(&self) -> Tally {
@@ -288,17 +292,23 @@ impl Trial<'_> {
     }
 
     fn none_left(&self, survivors: impl Iterator<Item = usize>) -> Result<(), Refusal> {
-        let ids: Vec<&str> = survivors
+        let alive: Vec<&Mutant> = survivors
             .filter_map(|index| self.plan.mutants.get(index))
-            .map(|mutant| mutant.id.as_str())
             .collect();
-        if ids.is_empty() {
+        let Some(first) = alive.first() else {
             return Ok(());
-        }
-        let named: Vec<String> = ids.iter().take(NAMED).map(|id| escape(id, 90)).collect();
-        let detail = format!("{} of them, such as {}", ids.len(), named.join("; "));
+        };
+        let detail = format!(
+            "{} of them, such as {}",
+            alive.len(),
+            escape(&first.id, 120)
+        );
         let refusal = Refusal::from(CertifierCode::MutantsSurvived.refuse(detail));
-        Err(refusal.with_notes(ids.iter().map(|id| (*id).to_owned())))
+        // With its source a survivor is what a waiver must name.
+        let notes = alive
+            .iter()
+            .map(|m| format!("{}  (source {})", m.id, m.source));
+        Err(refusal.with_notes(notes))
     }
 }
 

@@ -90,7 +90,10 @@ pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     if has_teeth(&witness.cases) {
         Ok(())
     } else {
-        Err(CertifierCode::WitnessToothless.refuse(format_args!("{} cases", witness.cases.len())))
+        Err(CertifierCode::WitnessToothless.refuse(format_args!(
+            "one answer would satisfy all of its cases (there are {})",
+            witness.cases.len()
+        )))
     }
 }
 

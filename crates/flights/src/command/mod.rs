@@ -120,7 +120,7 @@ pub struct RunArgs {
     /// Fly for real in local sessions.
     #[arg(long, conflicts_with = "live")]
     local: bool,
-    /// Fly for real on the container engine.
+    /// Fly for real on a container engine: not in this version, refused with its code.
     #[arg(long)]
     live: bool,
     /// Write a recording of each flight.

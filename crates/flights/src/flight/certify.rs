@@ -64,16 +64,38 @@ const OUTPUTS: [&str; 4] = [
     "verdict.json",
 ];
 
-/// Makes the output directory, and removes what an earlier flight wrote there: its certificate
-/// beside this flight's verdict would be taken for this flight's.
+/// Where an earlier flight's files go, numbered from 1.
+const EARLIER: &str = "earlier";
+/// Most earlier flights kept in one directory.
+const MAX_EARLIER: u32 = 10_000;
+
+/// Makes the output directory, and moves what an earlier flight wrote there into `earlier/N`: its
+/// certificate beside this flight's verdict would be taken for this flight's, and nothing of it may
+/// be lost.
 ///
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn clear_out(out: &Path) -> Result<(), Refusal> {
     state::output_directory(out)?;
-    OUTPUTS
-        .iter()
-        .try_for_each(|name| state::remove_file(&out.join(name)))
+    let left: Vec<&str> = OUTPUTS
+        .into_iter()
+        .filter(|name| out.join(name).exists())
+        .collect();
+    if left.iter().all(|name| *name == "verdict.json") {
+        return state::remove_file(&out.join("verdict.json"));
+    }
+    let mut numbers = (1..MAX_EARLIER).map(|n| out.join(EARLIER).join(n.to_string()));
+    let aside = numbers.find(|path| !path.exists()).ok_or_else(|| {
+        Refusal::from(FlightsCode::StateUnavailable.refuse(format!("{}: full", out.display())))
+    })?;
+    state::output_directory(&aside)?;
+    left.iter().try_for_each(|name| {
+        std::fs::rename(out.join(name), aside.join(name)).map_err(|e| {
+            FlightsCode::StateUnavailable
+                .refuse(format!("{}: {e}", out.join(name).display()))
+                .into()
+        })
+    })
 }
 
 /// Writes the verdict.

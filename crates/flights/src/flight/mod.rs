@@ -59,6 +59,26 @@ pub struct Proven {
     pub observation_key: [u8; 32],
 }
 
+impl Proven {
+    /// One line for people.
+    fn summary(&self) -> String {
+        let inputs = &self.statement.predicate.inputs;
+        let (head, cases) = (self.captured.head, inputs.witness.cases);
+        let mutation = &inputs.mutation;
+        if mutation.generated == 0 {
+            return format!(
+                "{head} certified: {cases} cases; no code changed, so nothing was mutated"
+            );
+        }
+        format!(
+            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived",
+            mutation.killed_by.values().sum::<u64>(),
+            mutation.viable,
+            mutation.waived.len() + mutation.unjudged.len()
+        )
+    }
+}
+
 impl Flown {
     /// The bytes of the unsigned certificate, if it came that far.
     pub fn statement(&self) -> Option<&[u8]> {
@@ -81,15 +101,7 @@ impl Flown {
         match self {
             Self::Refused { stage, refusal } => Verdict::refused(stage, refusal),
             Self::Certified(proven) => {
-                let mutation = &proven.statement.predicate.inputs.mutation;
-                let detail = format!(
-                    "{} certified: {} cases, {} of {} mutants killed, {} waived",
-                    proven.captured.head,
-                    proven.statement.predicate.inputs.witness.cases,
-                    mutation.killed_by.values().sum::<u64>(),
-                    mutation.viable,
-                    mutation.waived.len() + mutation.unjudged.len()
-                );
+                let detail = proven.summary();
                 Verdict {
                     certificate,
                     ..Verdict::passed(Decision::Held, "certify", detail)

@@ -113,13 +113,23 @@ fn a_branch_that_is_checked_out_is_not_moved() {
 }
 
 #[test]
-fn a_refused_flight_leaves_no_certificate_of_an_earlier_one() {
+fn an_earlier_flight_s_certificate_is_moved_aside_and_kept() {
     let environment = Environment::with_pricing();
     assert_eq!(environment.certify("candidate", &[]).code, 0);
     let run = environment.certify("candidate", &["--grant", "src/lib.rs"]);
     assert_eq!(run.code, 10, "{}", run.text);
     let files: Vec<_> = environment.listing("out").into_keys().collect();
-    assert_eq!(files, ["verdict.json"]);
+    assert_eq!(
+        files,
+        [
+            "earlier/",
+            "earlier/1/",
+            "earlier/1/certificate.dsse.json",
+            "earlier/1/opening.json",
+            "earlier/1/verdict.json",
+            "verdict.json"
+        ]
+    );
 }
 
 /// The run over a candidate made by editing the honest one.
@@ -264,7 +274,7 @@ fn a_repository_without_a_lock_is_refused_unless_it_is_given_one() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one in the plan"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock)"}
     "#);
     let run = environment.certify("unlocked", &["--lock", &lock]);
     assert_eq!(run.code, 0, "{}", run.text);
@@ -365,7 +375,7 @@ fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
     assert_eq!(verdict["code"], "certifier/MUTANTS_SURVIVED");
     assert_eq!(verdict["stage"], "mutation");
     let notes = verdict["notes"].as_array().unwrap();
-    assert_snapshot!(notes[0].as_str().unwrap(), @"src/main.rs:31:8 condition quantity == 133_700 -> false");
+    assert_snapshot!(notes[0].as_str().unwrap(), @"src/main.rs:31:8 condition quantity == 133_700 -> false  (source 90c84f47c9c3d27b696b3bbd2431ce4db48f295e6d1391bc8b1e6c73b6355c01)");
 }
 
 #[test]

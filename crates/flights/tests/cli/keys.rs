@@ -25,7 +25,7 @@ fn a_new_key_is_private_and_never_replaces_one() {
     assert_snapshot!(again.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600)"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600); for a new key name another path with --out"}
     "#);
     assert_eq!(fs::read(&secret).unwrap(), before);
 }
@@ -43,7 +43,7 @@ fn a_new_key_follows_no_link_and_leaves_no_half() {
     exit 21
     --- stdout
     REFUSED at key: flights/KEY_FILE: no/such/folder/key: No such file or directory (os error 2)
-      hint: check the path and its permissions (chmod 600)
+      hint: check the path and its permissions (chmod 600); for a new key name another path with --out
     "#);
 }
 
@@ -56,7 +56,7 @@ fn a_key_that_others_may_read_signs_nothing() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600)"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600); for a new key name another path with --out"}
     "#);
 }
 
@@ -94,6 +94,6 @@ fn a_key_file_that_is_no_key_is_refused() {
     exit 21
     --- stdout
     REFUSED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: 20000 bytes, at most 16384 allowed
-      hint: check the path and its permissions (chmod 600)
+      hint: check the path and its permissions (chmod 600); for a new key name another path with --out
     "#);
 }

@@ -103,7 +103,16 @@ fn flags(guard: &Guard) -> String {
     // A library with mutants names the guard in its own metadata, and whatever links the library,
     // changed or not, must find it.
     let found = format!("dependency={GUARD_DIR}");
-    let flags = ["--cap-lints", "allow", "-C", LINKER, "--extern", &guard, "-L", &found];
+    let flags = [
+        "--cap-lints",
+        "allow",
+        "-C",
+        LINKER,
+        "--extern",
+        &guard,
+        "-L",
+        &found,
+    ];
     flags.join(FLAG_SEPARATOR)
 }
 
