@@ -1,6 +1,6 @@
 //! Which lines of a file a change touched, and what kind of line each is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use flightproof_core::RelPath;
 
@@ -27,42 +27,10 @@ pub fn changed_lines(old: Option<&[u8]>, new: &[u8]) -> BTreeSet<u32> {
     touched(&scan(old.unwrap_or_default()), &scan(new))
 }
 
-/// What a touched line is, for the certificate's account of every changed line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LineClass {
-    /// Blank or only comment.
-    Inert,
-    /// A line of a file that is no Rust source.
-    Data,
-    /// Rust code.
-    Code,
-}
-
-/// Every touched line of a file with its class. A file is Rust by its name.
-pub fn classify(path: &RelPath, old: Option<&[u8]>, new: &[u8]) -> BTreeMap<u32, LineClass> {
-    let old = old.unwrap_or_default();
-    if !is_rust(path) {
-        let numbers = touched(&plain(old), &plain(new));
-        return numbers
-            .into_iter()
-            .map(|line| (line, LineClass::Data))
-            .collect();
-    }
-    let lines = scan(new);
-    let class = |number: u32| {
-        let line = usize::try_from(number)
-            .ok()
-            .and_then(|n| lines.get(n.checked_sub(1)?));
-        if line.is_some_and(|line| !line.has_code) {
-            LineClass::Inert
-        } else {
-            LineClass::Code
-        }
-    };
-    touched(&scan(old), &lines)
-        .into_iter()
-        .map(|number| (number, class(number)))
-        .collect()
+/// The touched lines of a file that is no Rust source. An apostrophe or a quote in prose does not
+/// carry a change on to later lines, as it would in code.
+pub(crate) fn changed_data_lines(old: Option<&[u8]>, new: &[u8]) -> BTreeSet<u32> {
+    touched(&plain(old.unwrap_or_default()), &plain(new))
 }
 
 /// Whether a path names Rust source, in any case: `LIB.RS` is source on a file system that says so.
@@ -280,22 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn each_touched_line_has_the_class_of_what_is_on_it() {
-        use LineClass::{Code, Data, Inert};
-        let classes = |path: &str, old: &str, new: &str| -> Vec<_> {
-            let path = RelPath::new(path).unwrap();
-            classify(&path, Some(old.as_bytes()), new.as_bytes())
-                .into_iter()
-                .collect()
-        };
-        let new = "a();\n// b\n\n/* c */ d();\n";
-        assert_eq!(
-            classes("src/lib.rs", "a();\n", new),
-            [(2, Inert), (3, Inert), (4, Code)]
-        );
-        assert_eq!(classes("src/LIB.RS", "a();\n", "b();\n"), [(1, Code)]);
-        // An apostrophe or a quote in prose does not carry the change on to later lines.
-        assert_eq!(classes("README.md", "x\ny\n", "\"x\ny\n"), [(1, Data)]);
+    fn a_quote_in_prose_touches_its_own_line_only() {
+        let (old, new) = (b"x\ny\n".as_slice(), b"\"x\ny\n".as_slice());
+        assert_eq!(changed_data_lines(Some(old), new), BTreeSet::from([1]));
+        assert_eq!(changed_lines(Some(old), new), BTreeSet::from([1, 2]));
+        assert_eq!(changed_data_lines(None, new), BTreeSet::from([1, 2]));
     }
 
     #[test]

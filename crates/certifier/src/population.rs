@@ -4,7 +4,7 @@
 mod beside;
 mod layout;
 
-use crate::lines::{changed_lines, is_rust};
+use crate::lines::{changed_data_lines, changed_lines, is_rust};
 use crate::mutation::{EditedFile, FileRole, MutationInput};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
@@ -65,12 +65,15 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
 }
 
 fn lines_of(change: &Change) -> BTreeSet<u32> {
-    change.new.as_ref().map_or_else(BTreeSet::new, |new| {
-        changed_lines(
-            change.old.as_ref().map(|old| &old.content[..]),
-            &new.content,
-        )
-    })
+    let Some(new) = &change.new else {
+        return BTreeSet::new();
+    };
+    let old = change.old.as_ref().map(|old| &old.content[..]);
+    if is_rust(&change.path) {
+        changed_lines(old, &new.content)
+    } else {
+        changed_data_lines(old, &new.content)
+    }
 }
 
 /// The package a file belongs to: that of the nearest manifest above it.

@@ -65,26 +65,3 @@ pub struct FileState {
     /// Content.
     pub content: Bytes,
 }
-
-/// What happened to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChangeKind {
-    /// Not in the baseline.
-    Added,
-    /// In both, different in content or mode.
-    Modified,
-    /// Not in the candidate.
-    Deleted,
-}
-
-impl Change {
-    /// What happened to this path.
-    pub fn kind(&self) -> ChangeKind {
-        match (&self.old, &self.new) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Deleted,
-            _ => ChangeKind::Modified,
-        }
-    }
-}

@@ -10,6 +10,6 @@ mod order;
 
 pub use attestation::{Attestation, EvidenceClass, Probe, Reading, RunnerIdentity, Toolchain};
 pub use build::{BuildRecord, Built, Diagnostic, Package};
-pub use capture::{Captured, Change, ChangeKind, FileState, Kept};
+pub use capture::{Captured, Change, FileState, Kept};
 pub use closing::Closed;
 pub use order::{BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard, Observation};

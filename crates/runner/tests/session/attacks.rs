@@ -1,6 +1,6 @@
 //! What a hostile program tries. None of it may work, and the session is as good after as before.
 
-use crate::bubble::{Bubble, case, open_or_return, text};
+use crate::bubble::{Bubble, case, text};
 use crate::duties::exited;
 use flightproof_core::Bytes;
 use flightproof_frame::protocol::{Outcome, Status};
@@ -28,14 +28,14 @@ const CLEAN: &str = "stat -1 ENOENT\nmode 448 ok\nentries 2 ok\nmark -1 ENODATA\
 
 #[test]
 fn a_fork_bomb_ends_with_its_wall_clock() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     assert_eq!(attack(&mut bubble, "bomb").status, Status::TimedOut);
     attack(&mut bubble, "bomb-and-leave");
 }
 
 #[test]
 fn nothing_outlives_its_case() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = attack(&mut bubble, "daemon");
     assert_eq!((outcome.status, outcome.complete), (exited(0), true));
     std::thread::sleep(Duration::from_millis(50));
@@ -44,7 +44,7 @@ fn nothing_outlives_its_case() {
 
 #[test]
 fn a_grandchild_that_holds_the_pipe_delays_nobody() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let started = Instant::now();
     let outcome = bubble.attack("hold-pipe");
     assert!(started.elapsed() < Duration::from_secs(2));
@@ -57,7 +57,7 @@ fn a_grandchild_that_holds_the_pipe_delays_nobody() {
 
 #[test]
 fn whoever_does_not_end_is_ended() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     for act in ["forever", "stop", "close-and-stay"] {
         let outcome = attack(&mut bubble, act);
         assert_eq!(
@@ -70,7 +70,7 @@ fn whoever_does_not_end_is_ended() {
 
 #[test]
 fn a_flood_is_cut_at_its_limit() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = attack(&mut bubble, "flood");
     assert_eq!(
         (outcome.status, outcome.complete),
@@ -81,7 +81,7 @@ fn a_flood_is_cut_at_its_limit() {
 
 #[test]
 fn input_nobody_reads_is_no_fault() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut whoami = case(&["whoami"]);
     whoami.stdin = Bytes(vec![0; 1 << 20]);
     assert_eq!(bubble.exec(&whoami).status, exited(0));
@@ -89,7 +89,7 @@ fn input_nobody_reads_is_no_fault() {
 
 #[test]
 fn litter_is_cleared_whatever_it_is() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = attack(&mut bubble, "litter");
     assert_eq!(outcome.status, exited(0));
     assert_eq!(attack(&mut bubble, "fill").status, exited(0));
@@ -97,7 +97,7 @@ fn litter_is_cleared_whatever_it_is() {
 
 #[test]
 fn no_signal_reaches_anybody_else() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = bubble.attack("kill");
     assert_eq!(
         text(&outcome.stdout),
@@ -107,7 +107,7 @@ fn no_signal_reaches_anybody_else() {
 
 #[test]
 fn no_memory_or_descriptor_of_the_init_is_reached() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = bubble.attack("trace");
     let wanted = "attach -1 EPERM\nseize -1 EPERM\nread -1 EPERM\ngetfd -1 EPERM\n";
     assert_eq!(text(&outcome.stdout), wanted);
@@ -115,7 +115,7 @@ fn no_memory_or_descriptor_of_the_init_is_reached() {
 
 #[test]
 fn no_file_but_the_scratch_is_reached() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let seen = text(&bubble.attack("reach").stdout);
     assert_eq!(seen.lines().count(), 17, "{seen}");
     assert!(seen.lines().all(|line| line.contains(" -1 E")), "{seen}");
@@ -124,7 +124,7 @@ fn no_file_but_the_scratch_is_reached() {
 
 #[test]
 fn nothing_of_the_runner_is_inherited() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     assert_eq!(text(&bubble.attack("descriptors").stdout), "");
     let mut guarded = case(&["descriptors"]);
     guarded.selector = Some(1);
@@ -133,7 +133,7 @@ fn nothing_of_the_runner_is_inherited() {
 
 #[test]
 fn the_network_ends_a_case() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = bubble.attack("internet");
     assert_eq!(outcome.status, Status::Signaled { signal: 31 });
     assert_eq!(text(&outcome.stdout), "");
@@ -141,7 +141,7 @@ fn the_network_ends_a_case() {
 
 #[test]
 fn a_program_in_memory_is_not_executed() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let outcome = bubble.attack("memory-exec");
     assert_eq!(text(&outcome.stdout), "memfd 0 ok\nexec -1 EPERM\n");
 }
@@ -150,7 +150,7 @@ fn a_program_in_memory_is_not_executed() {
 /// before it, could behave while it is judged and fall over only where that counts as a kill.
 #[test]
 fn a_program_learns_neither_its_name_nor_the_age_of_the_session() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     bubble.promote_as("/toolchain/attacker", "other");
     std::thread::sleep(Duration::from_millis(400));
     for program in ["attacker", "other"] {
@@ -168,7 +168,7 @@ fn a_program_learns_neither_its_name_nor_the_age_of_the_session() {
 
 #[test]
 fn mounts_do_not_number_the_runs() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut last = String::new();
     for _ in 0..70 {
         last = text(&bubble.attack("mounts").stdout);
@@ -180,7 +180,7 @@ fn mounts_do_not_number_the_runs() {
 
 #[test]
 fn the_loader_starts_no_program_of_the_scratch() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let seen = text(&bubble.attack("loader").stdout);
     assert_eq!(seen, "loader -1 EACCES\n");
 }

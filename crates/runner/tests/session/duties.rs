@@ -1,6 +1,6 @@
 //! What an honest program gets, and what the host is told.
 
-use crate::bubble::{Bubble, build, case, open_or_return, text};
+use crate::bubble::{Bubble, build, case, text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use flightproof_archive::pack_directory;
@@ -18,7 +18,7 @@ fn refused_with(reply: &Reply, wanted: &str) -> bool {
 
 #[test]
 fn the_runner_introduces_itself_and_answers_what_it_cannot_read() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     assert_eq!(bubble.hello.protocol, PROTOCOL);
     assert_eq!(bubble.hello.pid, 1);
     assert!(bubble.hello.landlock_abi >= 1);
@@ -48,7 +48,7 @@ fn outside_a_session_the_runner_does_nothing() {
 
 #[test]
 fn every_forbidden_act_is_refused_and_every_needed_one_works() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     let Reply::Probe { readings } = bubble.call(&Request::Probe) else {
         panic!("no readings");
     };
@@ -69,7 +69,7 @@ fn every_forbidden_act_is_refused_and_every_needed_one_works() {
 
 #[test]
 fn a_case_gets_exactly_its_inputs() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut echo = case(&["echo", "a b", ""]);
     echo.env.insert("KEY".into(), "value".into());
     echo.stdin = Bytes(vec![b'i'; 300_000]);
@@ -85,7 +85,7 @@ fn a_case_gets_exactly_its_inputs() {
 
 #[test]
 fn files_are_laid_into_the_scratch_and_gone_afterwards() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut look = case(&["cat", "sub/dir/file"]);
     look.files
         .insert("sub/dir/file".parse().unwrap(), Bytes(b"12345".to_vec()));
@@ -99,7 +99,7 @@ fn files_are_laid_into_the_scratch_and_gone_afterwards() {
 
 #[test]
 fn each_case_is_somebody_nobody_was_before() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..5 {
         let said = text(&bubble.attack("whoami").stdout);
@@ -115,7 +115,7 @@ fn each_case_is_somebody_nobody_was_before() {
 
 #[test]
 fn ends_are_told_apart() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     assert_eq!(
         bubble.attack("abort").status,
         Status::Signaled { signal: 6 }
@@ -138,7 +138,7 @@ fn ends_are_told_apart() {
 
 #[test]
 fn output_up_to_its_limit_is_whole_and_one_byte_more_is_an_end() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let mut print = case(&["print", "1000"]);
     print.limits.stdout_bytes = 1_000;
     let outcome = bubble.exec(&print);
@@ -154,7 +154,7 @@ fn output_up_to_its_limit_is_whole_and_one_byte_more_is_an_end() {
 
 #[test]
 fn a_guard_is_armed_and_a_false_one_is_not() {
-    let mut bubble = open_or_return!(Bubble::with_attacker());
+    let mut bubble = Bubble::with_attacker();
     let run = |bubble: &mut Bubble, act: &str, selector| {
         let mut exec = case(&[act]);
         exec.selector = selector;
@@ -172,7 +172,7 @@ fn a_guard_is_armed_and_a_false_one_is_not() {
 
 #[test]
 fn a_dynamically_linked_program_is_a_case_too() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     bubble.promote_tool("/usr/bin/cat");
     let mut cat = case(&[]);
     cat.program = "cat".into();
@@ -226,7 +226,7 @@ fn crate_file(name: &str, bytes: &[u8]) -> CrateFile {
 
 #[test]
 fn uploads_and_dependencies_arrive_where_a_build_reads_and_cannot_write() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     let (id, tree) = packed(&[("main.rs", &[b'x'; 600_000])]);
     let put = bubble.put(Place::Source, id, &tree);
     assert!(
@@ -276,7 +276,7 @@ fn a_dependency_that_is_another_or_leaves_its_directory_is_refused() {
         (crate_file("b", &hostile), "runner/CRATE_REFUSED"),
     ];
     for (wanted, code) in cases {
-        let mut bubble = open_or_return!(Bubble::open());
+        let mut bubble = Bubble::open();
         let (id, crates) = packed(&[("a-1.0.0.crate", &honest), ("b-1.0.0.crate", &hostile)]);
         bubble.put(Place::Crates, id, &crates);
         let reply = bubble.call(&Request::Unpack {
@@ -288,7 +288,7 @@ fn a_dependency_that_is_another_or_leaves_its_directory_is_refused() {
 
 #[test]
 fn a_refused_upload_leaves_the_channel_in_step() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     let (_id, tree) = packed(&[("a", &[1; 2_000_000])]);
     let reply = bubble.put(Place::Source, Digest::of(b"other"), &tree);
     assert!(refused_with(&reply, "runner/UPLOAD_REFUSED"), "{reply:?}");
@@ -298,7 +298,7 @@ fn a_refused_upload_leaves_the_channel_in_step() {
 
 #[test]
 fn a_build_has_no_network_and_lives_on() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     let outcome = bubble.exec(&build("/toolchain/attacker", &["internet"]));
     assert_eq!(text(&outcome.stdout), "socket -1 EPERM\n");
     assert_eq!(outcome.status, exited(0));
@@ -335,7 +335,7 @@ fn cargo_build() -> flightproof_frame::protocol::Exec {
 
 #[test]
 fn a_real_compiler_builds_a_program_with_a_dependency_and_a_build_script() {
-    let mut bubble = open_or_return!(Bubble::open());
+    let mut bubble = Bubble::open();
     let dependency = package_of(&[
         (
             "Cargo.toml",

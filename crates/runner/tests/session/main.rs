@@ -1,7 +1,7 @@
 //! The runner in a real session: bubblewrap, a user namespace, hostile programs.
 //!
-//! Needs root and bubblewrap, as a local session of a root user does. Without them each test says
-//! NOT MEASURED; with `FLIGHTPROOF_MEASURE_ALL` set it fails instead.
+//! Needs root and bubblewrap, as a local session of a root user does. Without them each test
+//! fails: what was not measured has not passed.
 
 #![expect(
     clippy::unwrap_used,
