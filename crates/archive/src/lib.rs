@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod beneath;
+mod choice;
 mod code;
 mod directory;
 mod extract;
@@ -14,12 +15,17 @@ mod extract;
 pub mod fuzzing;
 mod header;
 mod json;
+mod listing;
 mod names;
 mod order;
 pub mod paar;
 pub mod paws;
+mod progress;
+mod reading;
 
+pub use choice::{Choice, Everything, Without};
 pub use code::{ArchiveCode, ArchiveError};
 pub use directory::pack_directory;
 pub use extract::{Extracted, extract, overlay};
 pub use names::Names;
+pub use progress::Progress;

@@ -10,6 +10,7 @@ pub use manifest::{Manifest, decode};
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;
 use crate::json::{ObjectWriter, write_list};
+use crate::listing::Limits;
 use crate::order;
 use flightproof_core::{Digest, RelPath};
 
@@ -26,6 +27,15 @@ pub(crate) const LAYOUT: Layout = Layout {
     magic: b"PAWS1",
     length_bytes: 8,
     max_manifest: MAX_MANIFEST_BYTES,
+};
+
+pub(crate) const LIMITS: Limits = Limits {
+    files: MAX_ENTRIES,
+    too_many: ArchiveCode::MaxEntriesExceeded,
+    file_bytes: MAX_FILE_BYTES,
+    too_big: ArchiveCode::InvalidSize,
+    total_bytes: MAX_ARCHIVE_BYTES,
+    too_much: ArchiveCode::ArchiveTooLarge,
 };
 
 /// One file of a tree.
