@@ -107,9 +107,19 @@ impl Hasher {
 
 macro_rules! hex_text {
     ($type:ident, $len:literal) => {
+        impl $type {
+            /// The text form as ASCII bytes, without an allocation: a manifest has one per file.
+            pub fn hex(&self) -> [u8; 2 * $len] {
+                let mut text = [0; 2 * $len];
+                for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+                    pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+                }
+                text
+            }
+        }
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+                f.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
             }
         }
         impl fmt::Debug for $type {
@@ -153,6 +163,13 @@ macro_rules! hex_text {
 
 hex_text!(Digest, 32);
 hex_text!(CommitId, 20);
+
+fn digit(nibble: u8) -> u8 {
+    match nibble {
+        0..=9 => b'0' + nibble,
+        _ => b'a' + (nibble - 10),
+    }
+}
 
 /// Lower case only: a second spelling of a digest would be a second name for one thing.
 fn nibble(byte: u8) -> Option<u8> {
