@@ -6,6 +6,7 @@ use crate::claim::{
 };
 use crate::judge::Gate;
 use crate::key::SecretKey;
+use crate::narrowing::NarrowedClaim;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
 use flightproof_core::{Digest, StrictError, canonical_json, escape, parse_strict};
 use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation};
@@ -101,6 +102,8 @@ pub struct Evidence<'a> {
     pub gates: Vec<Gate>,
     /// The commit.
     pub captured: &'a Captured,
+    /// What flew in place of the whole tree.
+    pub narrowed: Option<NarrowedClaim>,
     /// The limits it was captured under, by name.
     pub capture_limits: BTreeMap<String, u64>,
     /// The session, as it was read back.
@@ -357,6 +360,7 @@ fn capture(evidence: &Evidence<'_>) -> CaptureClaim {
         bundle_bytes: captured.bundle_bytes,
         kept_digest: captured.kept_digest,
         changed_paths: captured.changes.len() as u64,
+        narrowed: evidence.narrowed.clone(),
         limits: evidence.capture_limits.clone(),
     }
 }

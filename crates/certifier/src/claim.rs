@@ -1,5 +1,6 @@
 //! What a certificate claims: one struct per input kind, each about one thing and no more.
 
+use crate::narrowing::NarrowedClaim;
 use flightproof_core::{CommitId, Digest};
 use flightproof_evidence::{Closed, EvidenceClass, Package};
 use serde::{Deserialize, Serialize};
@@ -264,6 +265,9 @@ pub struct CaptureClaim {
     pub kept_digest: Option<Digest>,
     /// Number of changed paths.
     pub changed_paths: u64,
+    /// What flew in place of the whole tree; absent when the whole tree flew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narrowed: Option<NarrowedClaim>,
     /// The limits it was captured under, by name.
     pub limits: BTreeMap<String, u64>,
 }

@@ -194,6 +194,19 @@ flightproof_core::refusal_codes! {
         /// A procedural macro ran.
         ProcMacroRan = "PROC_MACRO_RAN", Policy,
             "a procedural macro ran while the program was built", "it could have changed what was compiled", "set allow.proc_macros if its packages are trusted";
+        /// Less than the whole tree flew.
+        NarrowedNotAllowed = "NARROWED_NOT_ALLOWED", Policy,
+            "only a part of the tree flew", "whether the rest of the tree still builds with the change is not known", "set allow.narrowed if the part stands for itself, or fly the whole tree";
+        // narrowing
+        /// The list of paths that fly is not one.
+        NarrowingInvalid = "NARROWING_INVALID", Configuration,
+            "the list of paths that fly is empty, too long, not sorted, or names a path twice", "one part of a tree must have one spelling", "name each path once, and a directory instead of what lies below it";
+        /// A change lies outside of what flies.
+        NarrowedChange = "NARROWED_CHANGE", Input,
+            "a changed path lies outside of what flies", "nothing would judge it, and it would come in with the rest", "let the path fly as well";
+        /// A path that is to fly names nothing.
+        NarrowedNothing = "NARROWED_NOTHING", Configuration,
+            "a path that is to fly is not in the tree", "a path that was misspelt would be missed in silence", "correct the path";
         // judging
         /// The session could not be closed without remains.
         SessionNotClean = "SESSION_NOT_CLEAN", Environment,

@@ -63,9 +63,17 @@ fn subject_agrees(statement: &Statement) -> Result<(), CertifierError> {
     let subject = subject(statement)?;
     let inputs = &statement.predicate.inputs;
     let annotated = subject.annotations.as_ref().map(|a| a.kept_digest);
+    let whole = snapshot(subject)?;
+    let flown = match &inputs.capture.narrowed {
+        None => whole,
+        Some(narrowed) => {
+            narrowed.check()?;
+            narrowed.source
+        }
+    };
     agree(
-        "source of the build and subject",
-        inputs.session_build.source == snapshot(subject)?,
+        "source of the build and what flew",
+        inputs.session_build.source == flown,
     )?;
     agree(
         "kept entries of capture and subject",

@@ -22,6 +22,7 @@ pub mod judge;
 pub mod key;
 pub mod lines;
 pub mod mutation;
+pub mod narrowing;
 pub mod policy;
 pub mod tokens;
 pub mod tree;

@@ -32,6 +32,8 @@ pub struct Allow {
     pub build_scripts: bool,
     /// Procedural macros may have run.
     pub proc_macros: bool,
+    /// A part of the tree may have flown in place of the whole.
+    pub narrowed: bool,
     /// Most waived mutants.
     pub waivers_max: u64,
     /// The candidate's author may have seen the witness.

@@ -50,7 +50,7 @@ pub struct Verified {
 /// statement that cannot be true (`SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`, `DIGEST_MALFORMED`,
 /// `SESSION_MISMATCH`, `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY`, `INCONSISTENT`); `SUBJECT_MISMATCH`;
 /// what the policy refuses (`GATE_MISSING`, `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`,
-/// `WITNESS_PUBLIC`, `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`).
+/// `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`, `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`).
 pub fn verify(
     envelope: &[u8],
     policy: &Policy,
@@ -135,6 +135,14 @@ fn allowed(statement: &Statement, policy: &Policy) -> Result<(), CertifierError>
     let allow = policy.allow();
     if inputs.witness.public && !allow.public_witness {
         return Err(CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
+    }
+    if let Some(narrowed) = &inputs.capture.narrowed
+        && !allow.narrowed
+    {
+        return Err(CertifierCode::NarrowedNotAllowed.refuse(format_args!(
+            "{} paths flew; allow.narrowed is not set",
+            narrowed.paths.len()
+        )));
     }
     let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
     if waived > allow.waivers_max {

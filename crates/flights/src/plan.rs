@@ -91,6 +91,9 @@ pub struct PlanChange {
     /// Granted paths; absent: everything but the protected list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Vec<RelPath>>,
+    /// If present, only these paths and what lies below them fly; every change must be among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrow: Option<Vec<RelPath>>,
     /// Author and committer the candidate must have, `Name <mail>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,

@@ -26,6 +26,10 @@ fn counts_that_do_not_add_up_are_refused() {
         ("session-execution/remains/processes", json!(1)),
         ("sandbox-spec/asked", json!({"memory-bytes": "1"})),
         ("session-build/source", json!(Digest::of(b"other"))),
+        (
+            "capture/narrowed",
+            json!({"paths": ["src"], "source": Digest::of(b"other")}),
+        ),
         ("request/repository", json!("example/other")),
     ] {
         assert_eq!(

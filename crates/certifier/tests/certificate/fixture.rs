@@ -67,6 +67,7 @@ impl Flight {
             attempt: 1,
             gates: self.gates.clone(),
             captured: &self.captured,
+            narrowed: None,
             capture_limits: BTreeMap::from([("bundle-bytes".to_owned(), 131_072)]),
             attestation: &self.attestation,
             build_session: &self.build_session,

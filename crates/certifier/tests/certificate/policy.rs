@@ -46,6 +46,12 @@ fn a_policy_decides_what_may_have_happened() {
             json!({"proc_macros": true}),
             CertifierCode::ProcMacroRan,
         ),
+        (
+            "capture/narrowed",
+            json!({"paths": ["src"], "source": honest()["predicate"]["inputs"]["session-build"]["source"]}),
+            json!({"narrowed": true}),
+            CertifierCode::NarrowedNotAllowed,
+        ),
     ] {
         let envelope = with(&format!("{inputs}/{pointer}"), value);
         assert_eq!(refused(&envelope), code);

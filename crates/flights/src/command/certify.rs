@@ -6,6 +6,7 @@ use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
 use crate::state;
 use crate::transcript::Tape;
+use flightproof_certifier::narrowing::Narrowing;
 use flightproof_core::{Decision, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::Path;
 
@@ -89,6 +90,9 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
         .unwrap_or_else(|| directory_name(&args.repo));
     let mut order = Order::new(&label, (&args.baseline, &args.candidate), &args.witness)?;
     order.grants = (!args.grants.is_empty()).then(|| args.grants.clone());
+    if !args.narrow.is_empty() {
+        order.narrow = Some(Narrowing::new(args.narrow.clone())?);
+    }
     order.identity = args.identity.clone();
     order.admit = args.admit.clone();
     order.source = Some(Laid {

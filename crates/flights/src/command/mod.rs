@@ -79,6 +79,9 @@ pub struct CertifyArgs {
     /// A path the candidate may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// Let only this path, and what lies below it, fly (repeatable). Every change must be among them.
+    #[arg(long, value_name = "PATH")]
+    narrow: Vec<RelPath>,
     /// Author and committer the candidate must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     identity: Option<String>,

@@ -48,6 +48,7 @@ fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
         "allow": {
             "build_scripts": predicate.inputs.session_build.build_scripts,
             "proc_macros": predicate.inputs.session_build.proc_macros,
+            "narrowed": predicate.inputs.capture.narrowed.is_some(),
             "waivers_max": predicate.inputs.mutation.waived.len()
                 + predicate.inputs.mutation.unjudged.len(),
             "public_witness": predicate.inputs.witness.public,

@@ -19,13 +19,14 @@ use flightproof_certifier::certification::{
     Ask, Certification, Judgement, RUNS_PER_CASE, Told, derived,
 };
 use flightproof_certifier::judge::Gate;
+use flightproof_certifier::narrowing::{NarrowedClaim, Narrowing};
 use flightproof_certifier::tree::Tree;
-use flightproof_certifier::witness::Witness;
 use flightproof_certifier::{dependency, fence};
 use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
 use flightproof_evidence::{Captured, Closed};
 use flightproof_session::build::Workshop;
 use flightproof_session::{Session, crates, observe};
+use std::borrow::Cow;
 
 /// Longest build, milliseconds: a clean build of some hundred crates on two cores.
 const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
@@ -174,11 +175,15 @@ impl Flight<'_> {
             .done(format_args!("{} cases", witness.cases().len()));
         let captured = self.capture(now)?;
         let unpacked = paws::read(&captured.archive).map_err(at("capture"))?;
-        let tree: Tree<'_> = unpacked
-            .files()
-            .map(|(entry, bytes)| (&entry.path, bytes))
-            .collect();
-        let packages = self.static_rules(&captured, &tree, &witness)?;
+        let whole = tree(&unpacked);
+        witness
+            .refuse_if_inside(&whole, self.order.witness_place.as_ref())
+            .map_err(at("plan"))?;
+        let flown =
+            Flying::of(&captured, &unpacked, self.order.narrow.as_ref()).map_err(at("capture"))?;
+        let unpacked = paws::read(&flown.archive).map_err(at("capture"))?;
+        let tree = tree(&unpacked);
+        let packages = self.static_rules(&captured, &tree)?;
         let mut machine =
             Certification::new(&captured, &tree, &witness, entropy).map_err(|failure| Ended {
                 stage: failure.gate.name(),
@@ -186,7 +191,7 @@ impl Flight<'_> {
             })?;
         let dependencies = self.dependencies(&packages)?;
         let mut session = self.open(&entropy)?;
-        let worked = self.work(session.as_mut(), &captured, &dependencies, &mut machine);
+        let worked = self.work(session.as_mut(), &flown, &dependencies, &mut machine);
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         self.progress.begin("judge");
@@ -194,7 +199,14 @@ impl Flight<'_> {
             stage: failure.gate.name(),
             refusal: failure.refusal,
         })?;
-        let proven = self.prove(&captured, session.as_ref(), closed, judgement, &entropy)?;
+        let proven = self.prove(
+            &captured,
+            flown.narrowed.clone(),
+            session.as_ref(),
+            closed,
+            judgement,
+            &entropy,
+        )?;
         self.progress.done(format_args!(
             "{} gates passed",
             proven.statement.predicate.gates.len()
@@ -246,12 +258,8 @@ impl Flight<'_> {
         &mut self,
         captured: &Captured,
         tree: &Tree<'_>,
-        witness: &Witness,
     ) -> Result<dependency::DependencyReport, Ended> {
         self.progress.begin("dependency");
-        witness
-            .refuse_if_inside(tree, self.order.witness_place.as_ref())
-            .map_err(at("plan"))?;
         let grants = self.order.grants.as_deref().unwrap_or_default();
         let report = dependency::check(captured, tree, grants, self.order.lock.as_deref())
             .map_err(at("dependency"))?;
@@ -306,20 +314,15 @@ impl Flight<'_> {
     fn work(
         &mut self,
         session: &mut dyn Session,
-        captured: &Captured,
+        flown: &Flying<'_>,
         dependencies: &crates::Shipment,
         machine: &mut Certification<'_>,
     ) -> Result<(), Ended> {
         self.progress.begin("build");
         let lock = self.order.lock.as_deref();
-        let mut workshop = Workshop::furnish(
-            session,
-            &captured.archive,
-            dependencies,
-            lock,
-            BUILD_WALL_MS,
-        )
-        .map_err(at("build"))?;
+        let mut workshop =
+            Workshop::furnish(session, &flown.archive, dependencies, lock, BUILD_WALL_MS)
+                .map_err(at("build"))?;
         let mut asked = 0u32;
         while let Some(ask) = machine.ask() {
             let gate = machine.gate();
@@ -366,6 +369,7 @@ impl Flight<'_> {
     fn prove(
         &self,
         captured: &Captured,
+        narrowed: Option<NarrowedClaim>,
         session: &dyn Session,
         closed: Closed,
         judgement: Judgement,
@@ -384,6 +388,7 @@ impl Flight<'_> {
             attempt: 1,
             gates: judgement.gates,
             captured,
+            narrowed,
             capture_limits: flightproof_importer::limits(),
             attestation,
             build_session: &attestation.session,
@@ -406,6 +411,49 @@ impl Flight<'_> {
             observation_key: derived(entropy, "observations"),
         })
     }
+}
+
+/// What of the captured tree flies.
+struct Flying<'a> {
+    archive: Cow<'a, [u8]>,
+    narrowed: Option<NarrowedClaim>,
+}
+
+impl<'a> Flying<'a> {
+    fn of(
+        captured: &'a Captured,
+        whole: &paws::Unpacked<'_>,
+        narrowing: Option<&Narrowing>,
+    ) -> Result<Self, Refusal> {
+        let Some(narrowing) = narrowing else {
+            return Ok(Self {
+                archive: Cow::Borrowed(&captured.archive),
+                narrowed: None,
+            });
+        };
+        narrowing.covers(
+            &captured.changes,
+            whole
+                .files()
+                .map(|(entry, _)| &entry.path)
+                .collect::<Vec<_>>()
+                .into_iter(),
+        )?;
+        let part = whole
+            .files()
+            .filter(|(entry, _)| narrowing.admits(&entry.path))
+            .map(|(entry, bytes)| (entry.path.clone(), entry.executable, bytes));
+        let packed = paws::pack(whole.snapshot.workspace_id(), part)?;
+        Ok(Self {
+            narrowed: Some(narrowing.claim(packed.snapshot.snapshot_id())),
+            archive: Cow::Owned(packed.bytes),
+        })
+    }
+}
+
+fn tree<'a>(unpacked: &'a paws::Unpacked<'a>) -> Tree<'a> {
+    let files = unpacked.files();
+    files.map(|(entry, bytes)| (&entry.path, bytes)).collect()
 }
 
 /// What a recording does not answer must be asked of a host, and a replay has none.

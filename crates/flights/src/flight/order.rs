@@ -3,6 +3,7 @@
 use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
+use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub struct Order {
     pub candidate: String,
     /// Granted paths.
     pub grants: Option<Vec<RelPath>>,
+    /// The part of the tree that flies in place of the whole.
+    pub narrow: Option<Narrowing>,
     /// `Name <mail>` of author and committer.
     pub identity: Option<String>,
     /// Lock file for a tree without one.
@@ -67,6 +70,7 @@ impl Order {
             baseline: baseline.to_owned(),
             candidate: candidate.to_owned(),
             grants: None,
+            narrow: None,
             identity: None,
             lock: None,
             admit: None,
@@ -91,6 +95,7 @@ impl Order {
         )?;
         order.plan = Some(plan.name.clone());
         order.grants = plan.change.grants.clone();
+        order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
         order.identity = plan.change.identity.clone();
         if let Some(lock) = &plan.change.lock {
             order.set_lock(&root.join(lock))?;

@@ -9,6 +9,7 @@ mod formats;
 mod keys;
 mod kill;
 mod machine;
+mod narrow;
 mod plans;
 mod references;
 mod tape;

@@ -4,7 +4,7 @@ use crate::environment::{Environment, Run};
 use insta::assert_snapshot;
 use std::fs;
 
-const POLICY: &str = r#"{"schema":"flightproof/policy/1","threshold":1,"required_gates":["lineage","dependency","fence","build","correctness","mutation","determinism"],"allow":{"waivers_max":0}}"#;
+pub(crate) const POLICY: &str = r#"{"schema":"flightproof/policy/1","threshold":1,"required_gates":["lineage","dependency","fence","build","correctness","mutation","determinism"],"allow":{"waivers_max":0}}"#;
 
 /// A certified candidate with a policy beside it.
 fn certified() -> Environment {
@@ -15,7 +15,7 @@ fn certified() -> Environment {
     environment
 }
 
-fn verify(environment: &Environment, key: &str, subject: &str, more: &[&str]) -> Run {
+pub(crate) fn verify(environment: &Environment, key: &str, subject: &str, more: &[&str]) -> Run {
     let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
     let (certificate, policy, repo) = (
         text("out/certificate.dsse.json"),
