@@ -9,6 +9,7 @@
 mod beneath;
 mod choice;
 mod code;
+mod crew;
 mod directory;
 mod extract;
 #[doc(hidden)]

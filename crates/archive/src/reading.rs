@@ -3,6 +3,7 @@
 
 use crate::beneath::{self, io};
 use crate::code::ArchiveError;
+use crate::crew;
 use crate::listing::{Identity, Listed, changed, unopened};
 use crate::progress::Progress;
 use flightproof_core::{Digest, Hasher};
@@ -12,7 +13,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// The hashes of the listed files, in their order.
+/// The hashes of the listed files, in their order. Two threads.
 ///
 /// # Errors
 /// A file that is not what was listed, before or after it was read; the system's.
@@ -21,13 +22,8 @@ pub(crate) fn hash(
     files: &[Listed],
     progress: &dyn Progress,
 ) -> Result<Vec<Digest>, ArchiveError> {
-    let mut reader = Reader::new(root, None);
-    let mut digests = Vec::with_capacity(files.len());
-    for listed in files {
-        digests.push(reader.file(listed, 0)?);
-        progress.advance(1, listed.identity.size);
-    }
-    Ok(digests)
+    let items: Vec<_> = files.iter().map(|listed| (listed, 0)).collect();
+    read(root, &items, &|| Out::Nowhere, progress)
 }
 
 /// As [`hash`], and each file's bytes are written to `out` at the offset beside it.
@@ -40,14 +36,56 @@ pub(crate) fn copy(
     out: &File,
     progress: &dyn Progress,
 ) -> Result<Vec<Digest>, ArchiveError> {
-    let mut reader = Reader::new(root, Some(out));
-    let mut digests = Vec::with_capacity(files.len());
-    for (listed, offset) in files {
-        digests.push(reader.file(listed, *offset)?);
-        progress.advance(1, listed.identity.size);
-    }
+    read(root, files, &|| Out::File(out), progress)
+}
+
+/// As [`hash`], and all bytes are appended to `out` one file after the other. One thread.
+///
+/// # Errors
+/// As [`hash`].
+pub(crate) fn append(
+    root: BorrowedFd<'_>,
+    files: &[Listed],
+    out: &mut Vec<u8>,
+) -> Result<Vec<Digest>, ArchiveError> {
+    let mut reader = Reader::new(root, Out::Memory(out));
+    let digests = files.iter().map(|listed| reader.file(listed, 0));
+    let digests = digests.collect::<Result<_, _>>()?;
     reader.flush()?;
     Ok(digests)
+}
+
+fn read<'a>(
+    root: BorrowedFd<'_>,
+    files: &[(&Listed, u64)],
+    out: &(dyn Fn() -> Out<'a> + Sync),
+    progress: &dyn Progress,
+) -> Result<Vec<Digest>, ArchiveError> {
+    let sized = files
+        .iter()
+        .map(|(listed, _)| (listed.path.as_str(), listed.identity.size));
+    crew::share(
+        &crew::batches(sized),
+        || Reader::new(root, out()),
+        |reader, batch| {
+            let files = files.get(batch).unwrap_or_default();
+            let digests = files
+                .iter()
+                .map(|(listed, offset)| reader.file(listed, *offset));
+            let digests: Vec<_> = digests.collect::<Result<_, _>>()?;
+            reader.flush()?;
+            let bytes = files.iter().map(|(listed, _)| listed.identity.size).sum();
+            progress.advance(files.len() as u64, bytes);
+            Ok(digests)
+        },
+    )
+}
+
+/// Where bytes go that were read.
+enum Out<'a> {
+    Nowhere,
+    File(&'a File),
+    Memory(&'a mut Vec<u8>),
 }
 
 /// Bytes read before they are written on, 256 KiB: what fits a core's cache, and all the memory a
@@ -57,7 +95,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Reads files one after the other through one buffer.
 struct Reader<'a> {
     parents: Parents<'a>,
-    out: Option<&'a File>,
+    out: Out<'a>,
     buffer: Vec<u8>,
     filled: usize,
     /// Where in `out` the buffer begins.
@@ -65,7 +103,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(root: BorrowedFd<'a>, out: Option<&'a File>) -> Self {
+    fn new(root: BorrowedFd<'a>, out: Out<'a>) -> Self {
         Self {
             parents: Parents { root, open: None },
             out,
@@ -101,9 +139,13 @@ impl<'a> Reader<'a> {
 
     /// Writes what is there if the next file does not continue it, or does not fit behind it.
     fn make_room(&mut self, size: u64, offset: u64) -> Result<(), ArchiveError> {
-        let follows = self.offset + self.filled as u64 == offset;
+        let follows = match self.out {
+            Out::Nowhere => false,
+            Out::File(_) => self.offset + self.filled as u64 == offset,
+            Out::Memory(_) => true,
+        };
         let room = (self.buffer.len() - self.filled) as u64;
-        if self.out.is_none() || !follows || size >= room {
+        if !follows || size >= room {
             self.flush()?;
             self.offset = offset;
         }
@@ -145,9 +187,12 @@ impl<'a> Reader<'a> {
 
     fn flush(&mut self) -> Result<(), ArchiveError> {
         let bytes = self.buffer.get(..self.filled).unwrap_or_default();
-        if let Some(out) = self.out {
-            out.write_all_at(bytes, self.offset)
-                .map_err(|e| io("write the archive", e))?;
+        match &mut self.out {
+            Out::Nowhere => {}
+            Out::File(out) => out
+                .write_all_at(bytes, self.offset)
+                .map_err(|e| io("write the archive", e))?,
+            Out::Memory(out) => out.extend_from_slice(bytes),
         }
         self.offset += self.filled as u64;
         self.filled = 0;
