@@ -24,6 +24,15 @@ use std::str::FromStr;
 pub fn decode(bytes: &[u8], total: u64) -> Result<Artifact, ArchiveError> {
     check_size(total)?;
     let (manifest, _) = LAYOUT.split(bytes)?;
+    decode_manifest(manifest, Some(total))
+}
+
+/// As [`decode`], from the manifest alone. Without a total, of a stream whose end is not yet seen,
+/// the total is what the manifest says, and whoever reads on must see the end there.
+pub(crate) fn decode_manifest(
+    manifest: &[u8],
+    total: Option<u64>,
+) -> Result<Artifact, ArchiveError> {
     let text = utf8(manifest)?;
     let root = match json::read(text, &ROOT) {
         Ok(Found::Object(root)) => root,
@@ -38,7 +47,9 @@ pub fn decode(bytes: &[u8], total: u64) -> Result<Artifact, ArchiveError> {
     check_files(&files)?;
     check_offsets(&files, &offsets)?;
     let artifact = Artifact::checked(origin, files);
-    check_total(&artifact, manifest.len(), total)?;
+    let said = (LAYOUT.header_bytes() + manifest.len()) as u64 + artifact.payload_bytes();
+    check_total(&artifact, manifest.len(), total.unwrap_or(said))?;
+    check_size(said)?;
     same(
         ArchiveCode::FilesDigestMismatch,
         said_digest,

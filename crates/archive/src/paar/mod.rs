@@ -3,6 +3,7 @@
 mod manifest;
 
 pub use manifest::decode;
+pub(crate) use manifest::decode_manifest;
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;
