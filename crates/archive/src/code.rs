@@ -338,6 +338,16 @@ flightproof_core::refusal_codes! {
             "a file changed while it was packed",
             "the bytes read are of no one moment",
             "wait until nothing writes there, and pack again";
+        /// A `.gitignore` is longer than any person writes it.
+        IgnoreFileTooLarge = "IGNORE_FILE_TOO_LARGE", Input,
+            "a .gitignore has more than 1 MiB or more than 10,000 lines",
+            "every file of the tree is held against every line of it",
+            "shorten it; ignore whole directories instead of their files";
+        /// A pattern of what to deny or to admit says nothing.
+        DenyRuleInvalid = "DENY_RULE_INVALID", Configuration,
+            "a pattern of what to deny or to admit says nothing",
+            "a rule that silently matches nothing would let secrets through",
+            "write a name, or a path without empty segments and without `**`";
         /// The operating system refused to read or write.
         Io = "IO", Environment,
             "the operating system refused to read or write",

@@ -23,6 +23,7 @@ pub mod paar;
 pub mod paws;
 mod progress;
 mod reading;
+mod workspace;
 
 pub use choice::{Choice, Everything, Without};
 pub use code::{ArchiveCode, ArchiveError};
@@ -30,3 +31,4 @@ pub use directory::pack_directory;
 pub use extract::{Extracted, extract, overlay};
 pub use names::Names;
 pub use progress::Progress;
+pub use workspace::{Admitted, LeftOut, Reason, Selection, Workspace};

@@ -58,7 +58,7 @@ impl Names {
 
 /// Whether git, HFS+ or NTFS reads the name as `.git`: in any case, with characters that HFS+
 /// ignores, with what NTFS drops at the end, as its short name, or with a stream name.
-fn is_dot_git(segment: &str) -> bool {
+pub(crate) fn is_dot_git(segment: &str) -> bool {
     let visible: String = segment.chars().filter(|c| !is_ignored(*c)).collect();
     let stem = visible.split(':').next().unwrap_or_default();
     let stem = stem.trim_end_matches(['.', ' ']);
@@ -119,7 +119,10 @@ fn check_collisions<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), Arch
 
 /// One key for all names a file system may take for one: compatibility decomposition, then upper
 /// and lower case, so that `ß` meets `ss` as it does under full case folding.
-fn fold(segment: &str) -> String {
+pub(crate) fn fold(segment: &str) -> String {
+    if segment.is_ascii() {
+        return segment.to_ascii_lowercase();
+    }
     segment
         .chars()
         .filter(|c| !is_ignored(*c))
