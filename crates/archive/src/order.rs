@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 /// The first path that stands twice.
-pub(crate) fn duplicate<'a>(paths: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn duplicate<'a>(paths: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    // What ascends holds nothing twice, and needs no memory to tell.
+    unsorted(paths.clone())?;
     let mut seen = HashSet::new();
     paths.into_iter().find(|path| !seen.insert(*path))
 }

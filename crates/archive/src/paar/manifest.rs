@@ -1,15 +1,15 @@
+mod lenient;
+mod scan;
+
 use super::{
-    Artifact, ArtifactPath, File, LAYOUT, MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, MAX_FILES, Origin,
-    Target, check_size,
+    Artifact, File, LAYOUT, MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, MAX_FILES, Origin, check_size,
 };
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::utf8;
-use crate::json::{self, FieldSet, Found, MAX_SAFE, Object, ObjectWriter, Shape, write_list};
+use crate::json::{Comparison, Hashed, MAX_SAFE, ObjectWriter, Sink, write_list};
 use crate::order;
 use crate::paws::shown;
-use flightproof_core::{CommitId, Digest, escape};
-use std::collections::HashSet;
-use std::str::FromStr;
+use flightproof_core::Digest;
 
 /// Reads the manifest of an archive that is `total` bytes long; `bytes` must hold its beginning at
 /// least up to the end of the manifest. The payload is not looked at: [`super::read`] does that.
@@ -34,127 +34,75 @@ pub(crate) fn decode_manifest(
     total: Option<u64>,
 ) -> Result<Artifact, ArchiveError> {
     let text = utf8(manifest)?;
-    let root = match json::read(text, &ROOT) {
-        Ok(Found::Object(root)) => root,
-        Ok(_) => return Err(ArchiveCode::InvalidJson.refuse("not an object")),
-        Err(e) => return Err(ArchiveCode::InvalidJson.refuse(e)),
+    // What the quick reader does not take is read again to find its refusal.
+    let stated = match scan::read(text) {
+        Some(stated) => stated,
+        None => lenient::read(text)?,
     };
-    check_root(&root)?;
-    let origin = read_origin(&root)?;
-    let said_digest = form(&root, "filesDigest", ArchiveCode::BadFilesDigest)?;
-    let said_id = form(&root, "buildId", ArchiveCode::BadBuildId)?;
-    let (files, offsets) = read_files(&root)?;
-    check_files(&files)?;
-    check_offsets(&files, &offsets)?;
-    let artifact = Artifact::checked(origin, files);
+    check_files(&stated.files)?;
+    stated.check_offsets()?;
+    let mut files = stated.files;
+    files.shrink_to_fit();
+    let artifact = Artifact::checked(stated.origin, files);
     let said = (LAYOUT.header_bytes() + manifest.len()) as u64 + artifact.payload_bytes();
     check_total(&artifact, manifest.len(), total.unwrap_or(said))?;
     check_size(said)?;
+    let digests = (stated.files_digest, artifact.files_digest);
+    same(ArchiveCode::FilesDigestMismatch, digests.0, digests.1)?;
     same(
-        ArchiveCode::FilesDigestMismatch,
-        said_digest,
-        artifact.files_digest,
+        ArchiveCode::BuildIdMismatch,
+        stated.build_id,
+        artifact.build_id,
     )?;
-    same(ArchiveCode::BuildIdMismatch, said_id, artifact.build_id)?;
-    let canonical = encode(&artifact);
-    if canonical != text {
-        return Err(ArchiveCode::NonCanonical.refuse(json::first_difference(text, &canonical)));
-    }
+    check_canonical(&artifact, text)?;
     Ok(artifact)
 }
 
-const FILE_FIELDS: &[&str] = &["path", "size", "mode", "sha256", "offset"];
-const FILE: Shape = Shape::Object(&[
-    ("path", Shape::Scalar),
-    ("size", Shape::Scalar),
-    ("mode", Shape::Scalar),
-    ("sha256", Shape::Scalar),
-    ("offset", Shape::Scalar),
-]);
-
-const PROTOCOL_FIELDS: &[&str] = &[
-    "name",
-    "version",
-    "daemonProtocolVersion",
-    "daemonSchemaRevision",
-];
-const PROTOCOL: Shape = Shape::Object(&[
-    ("name", Shape::Scalar),
-    ("version", Shape::Scalar),
-    ("daemonProtocolVersion", Shape::Scalar),
-    ("daemonSchemaRevision", Shape::Scalar),
-]);
-
-const ROOT_FIELDS: &[&str] = &[
-    "format",
-    "version",
-    "target",
-    "sourceCommit",
-    "protocol",
-    "filesDigest",
-    "buildId",
-    "files",
-];
-const ROOT: Shape = Shape::Object(&[
-    ("format", Shape::Scalar),
-    ("version", Shape::Scalar),
-    ("target", Shape::Scalar),
-    ("sourceCommit", Shape::Scalar),
-    ("protocol", PROTOCOL),
-    ("filesDigest", Shape::Scalar),
-    ("buildId", Shape::Scalar),
-    ("files", Shape::List(&FILE, MAX_FILES)),
-]);
-
-const FORMAT: &str = "prime-agent-artifact";
-const PROTOCOL_NAME: &str = "prime-agent.remote-host";
-
-fn check_root(root: &Object) -> Result<(), ArchiveError> {
-    match root.field_set(ROOT_FIELDS) {
-        FieldSet::Exact => {}
-        FieldSet::Missing(key) => {
-            return Err(ArchiveCode::MissingManifestField.refuse(format_args!("\"{key}\"")));
-        }
-        FieldSet::Extra => return Err(ArchiveCode::ExtraManifestField.refuse("in the manifest")),
-    }
-    if root.text("format") != Some(FORMAT) {
-        return Err(ArchiveCode::BadFormat.refuse(got(root, "format")));
-    }
-    if root.number("version") != Some(1) {
-        return Err(ArchiveCode::BadVersion.refuse("the version is not the number 1"));
-    }
-    Ok(())
+/// Whether both readers of manifests agree about this text: what the quick one takes, the lenient
+/// one takes for the same.
+pub(crate) fn readers_agree(text: &str) -> bool {
+    scan::read(text).is_none_or(|stated| lenient::read(text) == Ok(stated))
 }
 
-fn read_origin(root: &Object) -> Result<Origin, ArchiveError> {
-    let target = match root.text("target") {
-        Some("linux-x64") => Target::LinuxX64,
-        Some("linux-arm64") => Target::LinuxArm64,
-        _ => return Err(ArchiveCode::BadTarget.refuse(got(root, "target"))),
-    };
-    let source_commit: CommitId = form(root, "sourceCommit", ArchiveCode::BadSourceCommit)?;
-    let protocol = root
-        .object("protocol")
-        .filter(|protocol| protocol.field_set(PROTOCOL_FIELDS) == FieldSet::Exact)
-        .ok_or_else(|| {
-            ArchiveCode::BadProtocol.refuse(format_args!("expected {}", PROTOCOL_FIELDS.join(", ")))
-        })?;
-    if protocol.text("name") != Some(PROTOCOL_NAME) {
-        return Err(ArchiveCode::BadProtocolName.refuse(got(protocol, "name")));
+/// What a manifest states: each field has its form, and none was compared with another yet.
+#[derive(Debug, PartialEq, Eq)]
+struct Stated {
+    origin: Origin,
+    files_digest: Digest,
+    build_id: Digest,
+    files: Vec<File>,
+    offsets: Offsets,
+}
+
+/// The offsets so far: each must be the sum of the sizes before it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Offsets {
+    sum: u64,
+    /// Index of the first file whose offset is wrong, what it says, and what it should.
+    wrong: Option<(usize, u64, u64)>,
+}
+
+impl Offsets {
+    fn take(&mut self, index: usize, found: u64, size: u64) {
+        if found != self.sum && self.wrong.is_none() {
+            self.wrong = Some((index, found, self.sum));
+        }
+        // At most 20,000 times 256 MiB.
+        self.sum += size;
     }
-    if protocol.number("version") != Some(1) {
-        return Err(ArchiveCode::BadProtocolVersion.refuse("the version is not the number 1"));
+}
+
+impl Stated {
+    fn check_offsets(&self) -> Result<(), ArchiveError> {
+        let Some((index, found, expected)) = self.offsets.wrong else {
+            return Ok(());
+        };
+        let path = self.files.get(index).map_or("", |file| file.path.as_str());
+        Err(ArchiveCode::InvalidFileOffset.refuse(format_args!(
+            "{}: got {found}, expected {expected}",
+            shown(path)
+        )))
     }
-    // A number that is none is out of range like one that is too large.
-    let number = |key| protocol.number(key).unwrap_or(u64::MAX);
-    let origin = Origin {
-        target,
-        source_commit,
-        daemon_protocol_version: number("daemonProtocolVersion"),
-        daemon_schema_revision: number("daemonSchemaRevision"),
-    };
-    check_origin(&origin)?;
-    Ok(origin)
 }
 
 pub(super) fn check_origin(origin: &Origin) -> Result<(), ArchiveError> {
@@ -177,56 +125,6 @@ pub(super) fn check_count(count: usize) -> Result<(), ArchiveError> {
         return Err(ArchiveCode::BadFiles.refuse(format_args!("{count} files")));
     }
     Ok(())
-}
-
-/// The files and the offsets they claim.
-fn read_files(root: &Object) -> Result<(Vec<File>, Vec<u64>), ArchiveError> {
-    let list = root
-        .list("files")
-        .ok_or_else(|| ArchiveCode::BadFiles.refuse("not a list"))?;
-    check_count(list.count)?;
-    let mut seen = HashSet::new();
-    let mut files = Vec::with_capacity(list.items.len());
-    let mut offsets = Vec::with_capacity(list.items.len());
-    for (index, item) in list.items.iter().enumerate() {
-        let object = match item {
-            Found::Object(object) if object.field_set(FILE_FIELDS) == FieldSet::Exact => object,
-            _ => return Err(ArchiveCode::BadFileEntry.refuse(format_args!("file {index}"))),
-        };
-        let file = read_file(object)?;
-        let offset = object.number("offset").ok_or_else(|| {
-            ArchiveCode::InvalidFileOffset.refuse(format_args!("file {index}: not a whole number"))
-        })?;
-        if !seen.insert(object.text("path")) {
-            return Err(ArchiveCode::DuplicateFilePath.refuse(shown(file.path.as_str())));
-        }
-        files.push(file);
-        offsets.push(offset);
-    }
-    Ok((files, offsets))
-}
-
-fn read_file(object: &Object) -> Result<File, ArchiveError> {
-    let text = object.text("path").unwrap_or_default();
-    let path = ArtifactPath::new(text).map_err(|fault| {
-        ArchiveCode::InvalidFilePath.refuse(format_args!("\"{}\" {fault}", escape(text, 80)))
-    })?;
-    let executable = match object.number("mode") {
-        Some(0o644) => false,
-        Some(0o755) => true,
-        _ => return Err(ArchiveCode::InvalidFileMode.refuse(shown(text))),
-    };
-    let size = object.number("size").ok_or_else(|| {
-        ArchiveCode::InvalidFileSize.refuse(format_args!("{}: not a whole number", shown(text)))
-    })?;
-    check_file_size(text, size)?;
-    let sha256 = form(object, "sha256", ArchiveCode::InvalidFileHash)?;
-    Ok(File {
-        path,
-        executable,
-        size,
-        sha256,
-    })
 }
 
 fn check_file_size(path: &str, size: u64) -> Result<(), ArchiveError> {
@@ -259,20 +157,6 @@ pub(super) fn check_files(files: &[File]) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-fn check_offsets(files: &[File], offsets: &[u64]) -> Result<(), ArchiveError> {
-    let mut expected = 0;
-    for (file, found) in files.iter().zip(offsets) {
-        if *found != expected {
-            return Err(ArchiveCode::InvalidFileOffset.refuse(format_args!(
-                "{}: got {found}, expected {expected}",
-                shown(file.path.as_str())
-            )));
-        }
-        expected += file.size;
-    }
-    Ok(())
-}
-
 fn check_total(artifact: &Artifact, manifest: usize, total: u64) -> Result<(), ArchiveError> {
     let payload = artifact.payload_bytes();
     if payload > MAX_ARCHIVE_BYTES {
@@ -288,15 +172,6 @@ fn check_total(artifact: &Artifact, manifest: usize, total: u64) -> Result<(), A
     Ok(())
 }
 
-fn form<T: FromStr<Err: std::fmt::Display>>(
-    object: &Object,
-    key: &str,
-    code: ArchiveCode,
-) -> Result<T, ArchiveError> {
-    let text = object.text(key).unwrap_or_default();
-    text.parse().map_err(|e| code.refuse(e))
-}
-
 fn same(code: ArchiveCode, found: Digest, expected: Digest) -> Result<(), ArchiveError> {
     if found == expected {
         return Ok(());
@@ -304,15 +179,25 @@ fn same(code: ArchiveCode, found: Digest, expected: Digest) -> Result<(), Archiv
     Err(code.refuse(format_args!("got {found}, expected {expected}")))
 }
 
-fn got(object: &Object, key: &str) -> String {
-    object.text(key).map_or("not a string".to_owned(), |text| {
-        format!("got \"{}\"", escape(text, 80))
-    })
+fn check_canonical(artifact: &Artifact, text: &str) -> Result<(), ArchiveError> {
+    let mut comparison = Comparison::with(text);
+    write_artifact(&mut comparison, artifact);
+    match comparison.difference() {
+        None => Ok(()),
+        Some(at) => Err(ArchiveCode::NonCanonical.refuse(format_args!(
+            "differs from its canonical form at byte {at} of the manifest"
+        ))),
+    }
 }
 
 pub(super) fn encode(artifact: &Artifact) -> String {
     let mut out = String::new();
-    let mut object = ObjectWriter::open(&mut out);
+    write_artifact(&mut out, artifact);
+    out
+}
+
+fn write_artifact(out: &mut impl Sink, artifact: &Artifact) {
+    let mut object = ObjectWriter::open(out);
     object
         .text("format", FORMAT)
         .number("version", 1)
@@ -320,35 +205,32 @@ pub(super) fn encode(artifact: &Artifact) -> String {
         .text("sourceCommit", &artifact.origin.source_commit.to_string());
     write_protocol(object.key("protocol"), &artifact.origin);
     object
-        .text("filesDigest", &artifact.files_digest.to_string())
-        .text("buildId", &artifact.build_id.to_string());
+        .digest("filesDigest", &artifact.files_digest)
+        .digest("buildId", &artifact.build_id);
     write_files(object.key("files"), &artifact.files);
     object.close();
-    out
 }
 
 /// The hash over the list of files exactly as the manifest has it.
 pub(super) fn files_digest(files: &[File]) -> Digest {
-    let mut out = String::new();
+    let mut out = Hashed::new();
     write_files(&mut out, files);
-    Digest::of(out.as_bytes())
+    out.finish()
 }
 
 /// The hash over where the files come from and what they are.
 pub(super) fn build_id(origin: &Origin, files_digest: Digest) -> Digest {
-    let mut out = String::new();
+    let mut out = Hashed::new();
     let mut object = ObjectWriter::open(&mut out);
     object
         .text("sourceCommit", &origin.source_commit.to_string())
         .text("target", origin.target.name());
     write_protocol(object.key("protocol"), origin);
-    object
-        .text("filesDigest", &files_digest.to_string())
-        .close();
-    Digest::of(out.as_bytes())
+    object.digest("filesDigest", &files_digest).close();
+    out.finish()
 }
 
-fn write_protocol(out: &mut String, origin: &Origin) {
+fn write_protocol(out: &mut impl Sink, origin: &Origin) {
     ObjectWriter::open(out)
         .text("name", PROTOCOL_NAME)
         .number("version", 1)
@@ -357,16 +239,24 @@ fn write_protocol(out: &mut String, origin: &Origin) {
         .close();
 }
 
-fn write_files(out: &mut String, files: &[File]) {
+fn write_files(out: &mut impl Sink, files: &[File]) {
     let mut offset = 0;
     write_list(out, files, |out, file| {
         ObjectWriter::open(out)
             .text("path", file.path.as_str())
             .number("size", file.size)
             .number("mode", if file.executable { 0o755 } else { 0o644 })
-            .text("sha256", &file.sha256.to_string())
+            .digest("sha256", &file.sha256)
             .number("offset", offset)
             .close();
         offset += file.size;
     });
 }
+
+const FORMAT: &str = "prime-agent-artifact";
+const PROTOCOL_NAME: &str = "prime-agent.remote-host";
+
+/// Fewer bytes no canonical file has, its comma included. By it room for files is set aside once,
+/// in proportion to the text.
+const MIN_FILE_BYTES: usize =
+    r#"{"path":"a","size":0,"mode":420,"sha256":"","offset":0},"#.len() + 64;

@@ -1,6 +1,6 @@
 use super::{Entry, LAYOUT, manifest, write_file};
 use crate::code::ArchiveError;
-use crate::json::{ObjectWriter, write_list};
+use crate::json::{ObjectWriter, Sink, write_list};
 use flightproof_core::{Digest, Hasher, RelPath};
 
 /// What changed between two trees. Decoded and named here; nothing applies it yet.
@@ -62,8 +62,8 @@ impl Changeset {
         let mut text = String::new();
         let mut object = ObjectWriter::open(&mut text);
         object
-            .text("baseSnapshotId", &self.base.to_string())
-            .text("snapshotId", &self.target.to_string());
+            .digest("baseSnapshotId", &self.base)
+            .digest("snapshotId", &self.target);
         write_changes(object.key("entries"), &self.changes);
         object.close();
         let mut hasher = Hasher::new();
@@ -105,7 +105,7 @@ impl Change {
     }
 }
 
-pub(super) fn write_changes(out: &mut String, changes: &[Change]) {
+pub(super) fn write_changes(out: &mut impl Sink, changes: &[Change]) {
     let mut offset = 0;
     write_list(out, changes, |out, change| {
         let mut object = ObjectWriter::open(out);
@@ -120,13 +120,13 @@ pub(super) fn write_changes(out: &mut String, changes: &[Change]) {
                 write_file(&mut object, entry);
                 object
                     .number("offset", offset)
-                    .text("baseHash", &base_hash.to_string());
+                    .digest("baseHash", base_hash);
             }
             Change::Delete { path, base_hash } => {
                 object
                     .text("operation", "delete")
                     .text("path", path.as_str())
-                    .text("baseHash", &base_hash.to_string());
+                    .digest("baseHash", base_hash);
             }
         }
         object.close();

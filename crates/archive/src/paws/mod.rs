@@ -1,16 +1,19 @@
 //! PAWS1: a workspace, whole (a snapshot) or as what changed (a changeset).
 
 mod changeset;
+mod file;
 mod manifest;
 
 pub use changeset::{Change, Changeset};
 pub(crate) use manifest::decode_manifest;
+pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
 pub use manifest::{Manifest, decode};
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;
-use crate::json::{ObjectWriter, write_list};
+use crate::json::{Hashed, ObjectWriter, Sink, write_list};
 use crate::listing::Limits;
+use crate::payload::check_hash;
 use crate::order;
 use flightproof_core::{Digest, RelPath};
 
@@ -27,6 +30,10 @@ pub(crate) const LAYOUT: Layout = Layout {
     magic: b"PAWS1",
     length_bytes: 8,
     max_manifest: MAX_MANIFEST_BYTES,
+    max_archive: MAX_ARCHIVE_BYTES,
+    empty: ArchiveCode::BufferEmpty,
+    truncated: ArchiveCode::PayloadTruncated,
+    trailing: ArchiveCode::TrailingBytes,
 };
 
 pub(crate) const LIMITS: Limits = Limits {
@@ -173,7 +180,7 @@ pub fn read(bytes: &[u8]) -> Result<Unpacked<'_>, ArchiveError> {
     check_not_empty(bytes)?;
     let (manifest, payload) = LAYOUT.split(bytes)?;
     let snapshot = manifest::decode_manifest(manifest, 0)?.into_snapshot()?;
-    check_payload_length(payload.len() as u64, snapshot.total_bytes())?;
+    LAYOUT.check_payload(payload.len() as u64, snapshot.total_bytes())?;
     let unpacked = Unpacked { snapshot, payload };
     for (entry, content) in unpacked.files() {
         check_hash(entry, Digest::of(content))?;
@@ -199,27 +206,6 @@ pub(crate) fn check_not_empty(bytes: &[u8]) -> Result<(), ArchiveError> {
         return Err(ArchiveCode::BufferEmpty.refuse("0 bytes"));
     }
     Ok(())
-}
-
-pub(crate) fn check_payload_length(found: u64, promised: u64) -> Result<(), ArchiveError> {
-    let code = match found.cmp(&promised) {
-        std::cmp::Ordering::Equal => return Ok(()),
-        std::cmp::Ordering::Less => ArchiveCode::PayloadTruncated,
-        std::cmp::Ordering::Greater => ArchiveCode::TrailingBytes,
-    };
-    Err(code.refuse(format_args!(
-        "got {found} bytes of payload, expected {promised}"
-    )))
-}
-
-pub(crate) fn check_hash(entry: &Entry, found: Digest) -> Result<(), ArchiveError> {
-    if found == entry.sha256 {
-        return Ok(());
-    }
-    Err(ArchiveCode::PayloadHashMismatch.refuse(format_args!(
-        "\"{}\": got {found}, expected {}",
-        entry.path, entry.sha256
-    )))
 }
 
 /// Duplicates, then order, then conflicts: a later check relies on the earlier ones.
@@ -265,20 +251,20 @@ pub(crate) fn shown(path: &str) -> String {
 
 /// The hash over what a tree is: no offsets, since they follow from the sizes.
 fn snapshot_id(entries: &[Entry]) -> Digest {
-    let mut out = String::new();
+    let mut out = Hashed::new();
     write_list(&mut out, entries, |out, entry| {
         let mut object = ObjectWriter::open(out);
         write_file(&mut object, entry);
         object.close();
     });
-    Digest::of(out.as_bytes())
+    out.finish()
 }
 
 /// The four fields every mention of a file has.
-fn write_file(object: &mut ObjectWriter<'_>, entry: &Entry) {
+fn write_file<S: Sink>(object: &mut ObjectWriter<'_, S>, entry: &Entry) {
     object
         .text("path", entry.path.as_str())
         .number("size", entry.size)
         .number("mode", if entry.executable { 100_755 } else { 100_644 })
-        .text("sha256", &entry.sha256.to_string());
+        .digest("sha256", &entry.sha256);
 }
