@@ -7,6 +7,7 @@ use flightproof_hostile::archive;
 const TESTS: &[&str] = &[
     include_str!("directory.rs"),
     include_str!("extract.rs"),
+    include_str!("workspace.rs"),
     include_str!("../../../fixtures/vectors/paar1.json"),
     include_str!("../../../fixtures/vectors/paws1.json"),
 ];

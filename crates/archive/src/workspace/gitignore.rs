@@ -39,11 +39,6 @@ impl Patterns {
         }
     }
 
-    /// Whether there is nothing to match.
-    pub(super) fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
-    }
-
     /// The pattern that decides about a path below the file's directory, if one does.
     pub(super) fn decide(&self, path: &str, directory: bool) -> Option<&Pattern> {
         let mut patterns = self.patterns.iter().rev();

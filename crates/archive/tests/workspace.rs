@@ -1,0 +1,607 @@
+//! What of a working directory travels, and what is listed as left out.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a fixture that cannot be made is a failed test"
+)]
+
+use flightproof_archive::{ArchiveCode, Choice, LeftOut, Reason, Selection, Workspace, paws};
+use flightproof_core::RelPath;
+use rustix::fs::FileType;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// Asks the choice about everything below a directory, as the lister does: the paths that travel.
+fn walk(root: &Path, choice: &mut Workspace) -> Result<Vec<String>, ArchiveCode> {
+    fn directory(
+        dir: &Path,
+        path: Option<&RelPath>,
+        choice: &mut Workspace,
+        out: &mut Vec<String>,
+    ) -> Result<(), ArchiveCode> {
+        let opened = File::open(dir).unwrap();
+        choice.enter(opened.as_fd(), path).map_err(|e| e.code)?;
+        let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(Result::unwrap).collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name().into_string().unwrap();
+            let below = path.map_or(name.clone(), |path| format!("{}/{name}", path.as_str()));
+            let below = RelPath::new(&below).unwrap();
+            let kind = entry.file_type().unwrap();
+            let kind = match (kind.is_dir(), kind.is_symlink()) {
+                (true, _) => FileType::Directory,
+                (_, true) => FileType::Symlink,
+                _ => FileType::RegularFile,
+            };
+            if !choice.admits(&below, kind).map_err(|e| e.code)? {
+                continue;
+            }
+            match kind {
+                FileType::Directory => directory(&entry.path(), Some(&below), choice, out)?,
+                _ => out.push(below.as_str().to_owned()),
+            }
+        }
+        choice.leave();
+        Ok(())
+    }
+    let mut out = Vec::new();
+    directory(root, None, choice, &mut out)?;
+    out.sort();
+    Ok(out)
+}
+
+fn chosen_with(root: &Path, deny: &[&str], admit: &[&str]) -> (Vec<String>, Selection) {
+    let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let mut choice = Workspace::new(&owned(deny), &owned(admit)).unwrap();
+    let paths = walk(root, &mut choice).unwrap();
+    (paths, choice.into_selection())
+}
+
+fn chosen(root: &Path) -> (Vec<String>, Vec<LeftOut>) {
+    let (paths, selection) = chosen_with(root, &[], &[]);
+    (paths, selection.left_out)
+}
+
+fn denied_names(left_out: &[LeftOut]) -> Vec<&str> {
+    let denied = left_out
+        .iter()
+        .filter(|l| matches!(l.reason, Reason::Denied { .. }));
+    denied.map(|l| l.path.as_str()).collect()
+}
+
+#[test]
+fn what_is_left_out_is_listed_by_path_and_reason_and_a_directory_is_one_line() {
+    let root = TempDir::new().unwrap();
+    for path in [
+        "src/a.rs",
+        "target/debug/x",
+        "target/y",
+        "sub/keep.log",
+        "sub/b.log",
+        ".env",
+        ".git/config",
+        "deep/.git",
+    ] {
+        write(root.path(), path, "x");
+    }
+    write(root.path(), ".gitignore", "# built\n/target/\n*.log\n");
+    write(root.path(), "sub/.gitignore", "!keep.log\n");
+    let (paths, left_out) = chosen(root.path());
+    assert_eq!(
+        paths,
+        [".gitignore", "src/a.rs", "sub/.gitignore", "sub/keep.log"]
+    );
+    let ignored = |line, pattern: &str| Reason::Ignored {
+        file: ".gitignore".to_owned(),
+        line,
+        pattern: pattern.to_owned(),
+    };
+    let expected = [
+        (
+            ".env",
+            false,
+            Reason::Denied {
+                rule: ".env".to_owned(),
+            },
+        ),
+        (".git", true, Reason::Git),
+        ("deep/.git", false, Reason::Git),
+        ("sub/b.log", false, ignored(3, "*.log")),
+        ("target", true, ignored(2, "/target/")),
+    ];
+    let expected = expected.map(|(path, directory, reason)| LeftOut {
+        path: RelPath::new(path).unwrap(),
+        directory,
+        reason,
+    });
+    assert_eq!(left_out, expected);
+}
+
+#[test]
+fn secrets_stay_home_in_every_letter_case() {
+    let secrets = [
+        ".env",
+        ".ENV",
+        ".env.local",
+        ".env.production",
+        "prod.env",
+        ".envrc",
+        "id_rsa",
+        "ID_RSA",
+        "id_ed25519",
+        "deploy_ed25519",
+        "server.pem",
+        "tls.KEY",
+        "a.p12",
+        "a.pfx",
+        "a.p8",
+        "a.ppk",
+        "release.keystore",
+        "a.jks",
+        "passwords.kdbx",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".pgpass",
+        ".git-credentials",
+        ".htpasswd",
+        ".vault-token",
+        ".dockercfg",
+        ".aws/credentials",
+        "home/.AWS/Credentials",
+        ".docker/config.json",
+        ".kube/config",
+        "kubeconfig",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        "credentials.json",
+        "client_secret_1.json",
+        "service-account-prod.json",
+        "terraform.tfstate",
+        "prod.tfvars",
+        ".config/gh/hosts.yml",
+        "secrets.yaml",
+        // Fullwidth letters, which some file systems and every reader take for ASCII.
+        ".\u{ff45}nv",
+    ];
+    let twins = [
+        ".env.example",
+        ".env.local.example",
+        ".env.sample",
+        ".env.template",
+        "example.env",
+        ".environment",
+        "env",
+        "id_rsa.pub",
+        "id_ed25519.pub",
+        "src/id_rsa/mod.rs",
+        "keys.rs",
+        "pem",
+        "key",
+        "config.json",
+        "docker/config.json",
+        "kube/config",
+        "credentials.rs",
+        "credentials/mod.rs",
+        "crates/signer_rsa/lib.rs",
+        ".config/x",
+        "npmrc",
+        "secrets.rs",
+        "signer.pem/README",
+    ];
+    let root = TempDir::new().unwrap();
+    for path in secrets.iter().chain(&twins) {
+        // Each in a directory of its own, so that names that fold to one can all be there.
+        let number = secrets
+            .iter()
+            .chain(&twins)
+            .position(|p| p == path)
+            .unwrap();
+        write(root.path(), &format!("{number:03}/{path}"), "x");
+    }
+    let (paths, left_out) = chosen(root.path());
+    let shown: Vec<&str> = paths.iter().map(|p| p.split_once('/').unwrap().1).collect();
+    assert_eq!(shown, twins);
+    let denied: Vec<&str> = denied_names(&left_out);
+    let denied: Vec<&str> = denied
+        .iter()
+        .map(|p| p.split_once('/').unwrap().1)
+        .collect();
+    assert_eq!(denied, secrets);
+}
+
+#[test]
+fn directories_of_keys_are_one_line() {
+    let root = TempDir::new().unwrap();
+    for path in [".ssh/config", ".gnupg/pubring.kbx", "a/.SSH/known_hosts"] {
+        write(root.path(), path, "x");
+    }
+    let (paths, left_out) = chosen(root.path());
+    assert!(paths.is_empty(), "{paths:?}");
+    assert_eq!(denied_names(&left_out), [".gnupg", ".ssh", "a/.SSH"]);
+}
+
+#[test]
+fn a_private_key_stays_home_under_any_name() {
+    let keys = [
+        ("deploy", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n"),
+        ("notes.txt", "\n  -----BEGIN RSA PRIVATE KEY-----\r\nMIIE\n"),
+        ("pkcs8", "-----BEGIN PRIVATE KEY-----\nMIIE\n"),
+        ("bom", "\u{feff}-----BEGIN EC PRIVATE KEY-----\nMHcC\n"),
+        ("pgp.asc", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ\n"),
+        ("putty", "PuTTY-User-Key-File-3: ssh-ed25519\n"),
+        ("age.txt", "AGE-SECRET-KEY-1QQ\n"),
+    ];
+    let twins = [
+        ("public.crt", "-----BEGIN CERTIFICATE-----\nMIIE\n"),
+        ("pub.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ\n"),
+        (
+            "reader.rs",
+            "const BEGIN: &str = \"-----BEGIN PRIVATE KEY-----\";\n",
+        ),
+        (
+            "rules.txt",
+            "-----BEGIN PRIVATE KEY----- is how one begins\n",
+        ),
+        ("empty", ""),
+    ];
+    let root = TempDir::new().unwrap();
+    for (path, content) in keys.iter().chain(&twins) {
+        write(root.path(), path, content);
+    }
+    let (paths, left_out) = chosen(root.path());
+    let mut expected = twins.map(|(path, _)| path);
+    expected.sort_unstable();
+    assert_eq!(paths, expected);
+    let mut expected = keys.map(|(path, _)| path);
+    expected.sort_unstable();
+    assert_eq!(denied_names(&left_out), expected);
+}
+
+#[test]
+fn no_gitignore_takes_a_secret_back() {
+    let root = TempDir::new().unwrap();
+    write(root.path(), ".gitignore", "!.env\n!*.pem\n!sub/\n!**\n");
+    write(root.path(), ".env", "x");
+    write(root.path(), "sub/server.pem", "x");
+    let (paths, left_out) = chosen(root.path());
+    assert_eq!(paths, [".gitignore"]);
+    assert_eq!(denied_names(&left_out), [".env", "sub/server.pem"]);
+}
+
+#[test]
+fn the_caller_may_deny_more_and_admit_what_is_no_secret_and_both_are_listed() {
+    let root = TempDir::new().unwrap();
+    for path in [
+        "tests/data/public.pem",
+        "other.pem",
+        "plan.secret",
+        ".ssh/config",
+        "a/.env",
+    ] {
+        write(root.path(), path, "x");
+    }
+    let admit = ["tests/data/public.pem", ".ssh/"];
+    let (paths, selection) = chosen_with(root.path(), &["*.secret"], &admit);
+    assert_eq!(paths, [".ssh/config", "tests/data/public.pem"]);
+    assert_eq!(
+        denied_names(&selection.left_out),
+        ["a/.env", "other.pem", "plan.secret"]
+    );
+    let admitted = selection.admitted.iter();
+    let admitted: Vec<_> = admitted
+        .map(|a| (a.path.as_str(), a.rule.as_str(), a.pattern.as_str()))
+        .collect();
+    assert_eq!(
+        admitted,
+        [
+            (".ssh", ".ssh/", ".ssh/"),
+            ("tests/data/public.pem", "*.pem", "tests/data/public.pem")
+        ]
+    );
+}
+
+#[test]
+fn a_rule_that_can_match_nothing_is_refused() {
+    for rule in ["", "/", "/a", "a//b", "**/a", "a/**", "!"] {
+        for (deny, admit) in [
+            (vec![rule.to_owned()], vec![]),
+            (vec![], vec![rule.to_owned()]),
+        ] {
+            let refused = Workspace::new(&deny, &admit).unwrap_err();
+            assert_eq!(refused.code, ArchiveCode::DenyRuleInvalid, "{rule:?}");
+        }
+    }
+    assert!(Workspace::new(&["a/b".to_owned()], &["c/".to_owned()]).is_ok());
+}
+
+#[test]
+fn a_gitignore_that_no_person_wrote_is_refused() {
+    let root = TempDir::new().unwrap();
+    for content in ["a\n".repeat(10_001), "a".repeat((1 << 20) + 1)] {
+        write(root.path(), ".gitignore", content);
+        let refused = walk(root.path(), &mut Workspace::new(&[], &[]).unwrap());
+        assert_eq!(refused, Err(ArchiveCode::IgnoreFileTooLarge));
+    }
+    write(root.path(), ".gitignore", "a\n".repeat(10_000));
+    assert!(walk(root.path(), &mut Workspace::new(&[], &[]).unwrap()).is_ok());
+}
+
+#[test]
+fn a_gitignore_that_is_a_link_or_a_directory_says_nothing_as_with_git() {
+    let root = TempDir::new().unwrap();
+    write(root.path(), "rules", "a\n");
+    write(root.path(), "a", "x");
+    symlink("rules", root.path().join(".gitignore")).unwrap();
+    write(root.path(), "sub/.gitignore/x", "x");
+    write(root.path(), "sub/a", "x");
+    let (paths, _) = chosen(root.path());
+    assert_eq!(
+        paths,
+        [".gitignore", "a", "rules", "sub/.gitignore/x", "sub/a"]
+    );
+}
+
+#[test]
+fn a_captured_tree_travels_whole_with_what_a_working_directory_would_leave_out() {
+    let files = [".env", ".gitignore", "id_rsa", "target/x"];
+    let content = |path: &str| if path == ".gitignore" { "*\n" } else { "x" };
+    let tree = files.map(|path| (RelPath::new(path).unwrap(), false, content(path)));
+    let packed = paws::pack("w", tree).unwrap();
+    let read = paws::read(&packed.bytes).unwrap();
+    let paths: Vec<&str> = read
+        .snapshot
+        .entries()
+        .iter()
+        .map(|e| e.path.as_str())
+        .collect();
+    assert_eq!(paths, files);
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        // xorshift64*, whose upper bits are good enough here.
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let drawn = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(drawn).unwrap() % sides
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.roll(from.len())]
+    }
+}
+
+const NAMES: &[&str] = &[
+    "a", "b", "ab", "abc", "a-b", "a.b", "foo", "foobar", "x.log", "é", "a b", "a ", "[a]", "#a",
+    "!a", "*", "a*b", "A", "bar",
+];
+const ATOMS: &[&str] = &[
+    "a",
+    "b",
+    "ab",
+    "foo",
+    "bar",
+    ".log",
+    "x",
+    "é",
+    "-",
+    ".",
+    " ",
+    "*",
+    "*",
+    "**",
+    "?",
+    "/",
+    "/",
+    "/",
+    "**/",
+    "/**",
+    "/**/",
+    "[ab]",
+    "[!a]",
+    "[^a-c]",
+    "[a-c]",
+    "[]a]",
+    "[[:alpha:]]",
+    "[[:punct:]]",
+    "[[:nope:]]",
+    "[a",
+    "[[:a]",
+    "[a-]",
+    "[\\]a]",
+    "\\a",
+    "\\*",
+    "\\[",
+    "\\#",
+    "\\!",
+    "\\ ",
+    "\\",
+    "#",
+    "!",
+    "A",
+];
+
+/// Half of the patterns come from the names that are there, with one part made a wildcard.
+fn pattern(dice: &mut Dice) -> String {
+    let mut text = String::new();
+    if dice.roll(4) == 0 {
+        text.push('!');
+    }
+    let near = dice.roll(2) == 0;
+    for at in 0..=dice.roll(if near { 2 } else { 4 }) {
+        if near {
+            text.push_str(if at > 0 || dice.roll(4) == 0 { "/" } else { "" });
+            let other = dice.pick(ATOMS).replace('/', "");
+            let name = dice.pick(NAMES);
+            let cut = name.char_indices().nth(1).map_or(name.len(), |(at, _)| at);
+            let (first, rest) = name.split_at(cut);
+            let parts = [
+                [first, rest],
+                [&other, rest],
+                [first, &other],
+                ["*", ""],
+                ["**", ""],
+            ];
+            text.push_str(&parts[dice.roll(5)].concat());
+        } else {
+            text.push_str(dice.pick(ATOMS));
+        }
+    }
+    text.push_str(dice.pick(&["", "", "", "/", " ", "\t", "\r"]));
+    text
+}
+
+/// A tree with rules at several levels.
+fn plant(root: &Path, dice: &mut Dice) {
+    for _ in 0..12 {
+        let depth = 1 + dice.roll(3);
+        let segments: Vec<&str> = (0..depth).map(|_| dice.pick(NAMES)).collect();
+        let path = root.join(segments.join("/"));
+        if fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() {
+            // A file may stand where this one needs a directory: then there is one path less.
+            let _ = fs::write(path, "");
+        }
+    }
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+            if entry.path().is_dir() && entry.file_name() != ".git" {
+                directories.push(entry.path());
+            }
+        }
+        if directory == root || dice.roll(4) == 0 {
+            let lines: Vec<String> = (0..1 + dice.roll(3)).map(|_| pattern(dice)).collect();
+            fs::write(directory.join(".gitignore"), lines.join("\n")).unwrap();
+        }
+    }
+}
+
+fn git(root: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("git")
+        .current_dir(root)
+        .args([
+            "-c",
+            "core.excludesFile=/dev/null",
+            "-c",
+            "core.ignoreCase=false",
+        ])
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("git must be installed");
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    // check-ignore says 1 where no path is ignored.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{args:?}");
+    output.stdout
+}
+
+/// Path to the file and line that ignore it, for all ignored paths: git's answer.
+fn gits_answer(root: &Path, paths: &[String]) -> BTreeMap<String, (String, u32)> {
+    let input = paths.join("\0");
+    let output = git(
+        root,
+        &["check-ignore", "-z", "-v", "--stdin"],
+        input.as_bytes(),
+    );
+    let output = String::from_utf8(output).unwrap();
+    let fields: Vec<&str> = output.split('\0').collect();
+    let answers = fields.chunks_exact(4);
+    let ignored = answers.filter(|answer| !answer[2].starts_with('!'));
+    ignored
+        .map(|a| (a[3].to_owned(), (a[0].to_owned(), a[1].parse().unwrap())))
+        .collect()
+}
+
+/// Ours: the reason of a directory goes for all below it.
+fn our_answer(root: &Path, paths: &[String]) -> BTreeMap<String, (String, u32)> {
+    let (_, left_out) = chosen(root);
+    let mut out = BTreeMap::new();
+    for path in paths {
+        let path = RelPath::new(path).unwrap();
+        if let Some(found) = left_out.iter().find(|l| path.is_within(&l.path))
+            && let Reason::Ignored { file, line, .. } = &found.reason
+        {
+            out.insert(path.as_str().to_owned(), (file.clone(), *line));
+        }
+    }
+    out
+}
+
+fn all_paths(root: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if entry.file_name() != ".git" {
+                let path = entry.path();
+                out.push(
+                    path.strip_prefix(root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
+                if path.is_dir() {
+                    open.push(path);
+                }
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+/// Trees compared with git, each with its own rules.
+const CASES: u64 = 400;
+
+#[test]
+fn git_ignores_exactly_what_we_leave_out_by_the_same_line_of_the_same_file() {
+    let (mut ignored, mut kept) = (0, 0);
+    for seed in 1..=CASES {
+        let root = TempDir::new().unwrap();
+        git(root.path(), &["init", "-q", "--template="], b"");
+        plant(root.path(), &mut Dice(seed));
+        let paths = all_paths(root.path());
+        let theirs = gits_answer(root.path(), &paths);
+        let ours = our_answer(root.path(), &paths);
+        assert_eq!(ours, theirs, "seed {seed}: {}", rules(root.path(), &paths));
+        ignored += theirs.len();
+        kept += paths.len() - theirs.len();
+    }
+    // The generator reaches both.
+    assert!(
+        ignored > 1_000 && kept > 1_000,
+        "{ignored} ignored, {kept} kept"
+    );
+}
+
+fn rules(root: &Path, paths: &[String]) -> String {
+    let files = paths.iter().filter(|path| path.ends_with(".gitignore"));
+    let shown = files.map(|path| format!("\n{path}: {:?}", fs::read_to_string(root.join(path))));
+    shown.collect()
+}
