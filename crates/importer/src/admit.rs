@@ -1,6 +1,6 @@
 use crate::git::Verb;
 use crate::talk::{Cap, Talk};
-use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance};
+use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance, install};
 use flightproof_core::{CommitId, Digest, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
 use std::ffi::OsStr;
@@ -21,12 +21,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Moves the branch of a clearance from baseline to head, in one step or not at all.
 ///
+/// First the commit's objects are read again, hashed, and handed to git as a pack of our own, under
+/// its strict check: whoever swapped or removed one since the capture is noticed here, and a branch
+/// never points at what is not on disk. Until the branch moves nothing refers to that pack.
+///
 /// The intent is on disk before the branch is touched, the receipt after it moved. A run that dies
 /// in between leaves an open intent, which [`recover`](crate::recover()) judges from the branch.
 ///
 /// # Errors
 /// Before anything is written: `BRANCH_MISSING`, `BRANCH_MOVED`, `BRANCH_UNFIT`,
-/// `BRANCH_CHECKED_OUT`, `HOST_FOREIGN`, `HOST_HOOKS`, and what the ledger refuses. After the
+/// `BRANCH_CHECKED_OUT`, `HOST_FOREIGN`, `HOST_HOOKS`, `OBJECT_MISSING`, `OBJECT_HASH_MISMATCH`,
+/// `SECOND_OPINION`, and what the ledger refuses. After the
 /// intent: `BRANCH_MOVED`, `BRANCH_LOCKED` (nothing moved), or `ADMISSION_UNCERTAIN`.
 pub fn admit(
     git: &Git,
@@ -39,6 +44,7 @@ pub fn admit(
     let key = clearance.key(host);
     if ledger.earlier(&key, clearance.certificate())?.is_none() {
         check_before(git, host, &key)?;
+        install::install(git, host, &key, clearance.pack())?;
     }
     match ledger.intend(&key, clearance.certificate(), now)? {
         Intended::AlreadyApplied(receipt) => Ok(Admitted {

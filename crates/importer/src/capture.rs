@@ -1,10 +1,12 @@
 use crate::bundle::{self, Ends};
-use crate::commit::{self, Commit};
-use crate::objects::{Kind, Objects};
+use crate::judge::{Judged, judge};
+use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
 use crate::talk::Cap;
-use crate::{Git, Grants, Host, ImportError, ImporterCode, snapshot, walk};
-use flightproof_core::{Bytes, CommitId, Digest, canonical_json, escape};
+use crate::{
+    Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check, opinion, snapshot,
+};
+use flightproof_core::{Bytes, CommitId, Digest, canonical_json};
 use flightproof_evidence::{Captured, Kept};
 use std::path::Path;
 
@@ -27,6 +29,16 @@ pub struct CaptureRequest<'a> {
     pub now: u64,
 }
 
+impl<'a> CaptureRequest<'a> {
+    fn rules(&self) -> Rules<'a> {
+        Rules {
+            grants: self.grants,
+            identity: self.identity,
+            now: self.now,
+        }
+    }
+}
+
 /// A commit that was taken and found fit to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
@@ -34,14 +46,16 @@ pub struct Capture {
     pub captured: Captured,
     /// The commit as a git bundle.
     pub bundle: Vec<u8>,
+    /// What our own reader found in that bundle.
+    pub checked: Checked,
 }
 
 /// Most bytes of a commit object: a message of 16 KiB and its headers. The baseline may have more.
-const CANDIDATE: Cap = Cap {
+pub(crate) const CANDIDATE: Cap = Cap {
     bytes: 32 << 10,
     code: ImporterCode::BytesOverLimit,
 };
-const BASELINE: Cap = Cap {
+pub(crate) const BASELINE: Cap = Cap {
     bytes: 1 << 20,
     code: ImporterCode::BytesOverLimit,
 };
@@ -69,66 +83,49 @@ pub fn capture(
     let mut objects = Objects::open(git, window.place())?;
     let baseline_body = objects.read(baseline, Kind::Commit, BASELINE)?;
     let head_body = objects.read(head, Kind::Commit, CANDIDATE)?;
-    let commit = Commit::parse(&head_body, request.now)?;
-    check_place(&commit, baseline)?;
-    check_identity(&commit, request.identity)?;
-    let old_tree = commit::tree_of(&baseline_body)?;
-    if commit.tree == old_tree {
-        return Err(ImporterCode::NoChange.refuse(format!("both have tree {old_tree}")));
-    }
-    let difference = walk::compare(&mut objects, old_tree, commit.tree)?;
-    if difference.changes.is_empty() {
-        return Err(ImporterCode::NoChange.refuse("the trees differ in spelling only"));
-    }
-    request.grants.check(&difference.changes)?;
+    let rules = request.rules();
+    let judged = judge(&mut objects, (baseline, &baseline_body), &head_body, &rules)?;
+    let (commit, difference) = (&judged.commit, &judged.difference);
     let whole = snapshot::take(&mut objects, &difference.new, commit.tree)?;
     let ends = Ends {
         baseline: (baseline, &baseline_body),
         head: (head, &head_body),
     };
-    let bundle = bundle::make(git, request.scratch, &ends, &difference)?;
+    let bundle = bundle::make(git, request.scratch, &ends, difference)?;
+    let checked = check(&bundle, baseline, &mut objects, &rules)?;
+    check_same(&checked, head, &judged)?;
+    opinion::ask(git, &window, &checked)?;
     let captured = Captured {
         repository: request.name.to_owned(),
         baseline,
         head,
-        author: commit.author,
-        committer: commit.committer,
+        author: commit.author.clone(),
+        committer: commit.committer.clone(),
         bundle: Digest::of(&bundle),
         bundle_bytes: bundle.len() as u64,
         snapshot: whole.packed.snapshot.snapshot_id(),
         archive: Bytes(whole.packed.bytes),
         kept_digest: kept_digest(&whole.kept)?,
         kept: whole.kept,
-        changes: difference.changes,
+        changes: judged.difference.changes,
     };
-    Ok(Capture { captured, bundle })
+    Ok(Capture {
+        captured,
+        bundle,
+        checked,
+    })
 }
 
-fn check_place(commit: &Commit, baseline: CommitId) -> Result<(), ImportError> {
-    match commit.parents.as_slice() {
-        [parent] if *parent == baseline => Ok(()),
-        [] => Err(ImporterCode::NotOnBaseline.refuse("the commit has no parent")),
-        [parent] => Err(ImporterCode::NotOnBaseline.refuse(format!(
-            "the commit's parent is {parent}, the baseline is {baseline}"
-        ))),
-        more => Err(ImporterCode::MergeCommit.refuse(format!("{} parents", more.len()))),
-    }
-}
-
-fn check_identity(commit: &Commit, wanted: Option<&str>) -> Result<(), ImportError> {
-    let Some(wanted) = wanted else {
+/// The bundle must say what the repository said.
+fn check_same(checked: &Checked, head: CommitId, judged: &Judged) -> Result<(), ImportError> {
+    let is_same = checked.head() == head
+        && checked.author() == judged.commit.author
+        && checked.committer() == judged.commit.committer
+        && checked.changes() == judged.difference.changes;
+    if is_same {
         return Ok(());
-    };
-    for (role, found) in [("author", &commit.author), ("committer", &commit.committer)] {
-        if found != wanted {
-            return Err(ImporterCode::IdentityMismatch.refuse(format!(
-                "{role}: got {}, expected {}",
-                escape(found, 120),
-                escape(wanted, 120)
-            )));
-        }
     }
-    Ok(())
+    Err(ImporterCode::BundleMalformed.refuse(format!("it brings {}", checked.head())))
 }
 
 pub(crate) fn kept_digest(kept: &[Kept]) -> Result<Option<Digest>, ImportError> {

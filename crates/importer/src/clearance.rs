@@ -1,4 +1,4 @@
-use crate::{Host, ImportError, ImporterCode};
+use crate::{Checked, Host, ImportError, ImporterCode};
 use flightproof_core::{CommitId, Digest, escape};
 use flightproof_evidence::{Captured, Closed};
 use flightproof_ledger::AdmissionKey;
@@ -11,6 +11,8 @@ pub struct Clearance {
     baseline: CommitId,
     head: CommitId,
     certificate: Digest,
+    /// The commit's objects, where they do not come from the repository itself.
+    pack: Option<Vec<u8>>,
 }
 
 impl Clearance {
@@ -35,7 +37,31 @@ impl Clearance {
             baseline: captured.baseline,
             head: captured.head,
             certificate,
+            pack: None,
         })
+    }
+
+    /// The same clearance with the objects a bundle brought. Without them the commit must already
+    /// be in the repository.
+    ///
+    /// # Errors
+    /// `NOT_ON_BASELINE` if the bundle is of another commit or baseline.
+    pub fn carrying(mut self, checked: &Checked) -> Result<Self, ImportError> {
+        if (checked.baseline(), checked.head()) != (self.baseline, self.head) {
+            return Err(ImporterCode::NotOnBaseline.refuse(format!(
+                "the bundle brings {} on {}, cleared was {} on {}",
+                checked.head(),
+                checked.baseline(),
+                self.head,
+                self.baseline
+            )));
+        }
+        self.pack = Some(checked.pack()?);
+        Ok(self)
+    }
+
+    pub(crate) fn pack(&self) -> Option<&[u8]> {
+        self.pack.as_deref()
     }
 
     pub(crate) fn key(&self, host: &Host) -> AdmissionKey {

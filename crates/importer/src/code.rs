@@ -126,9 +126,84 @@ flightproof_core::refusal_codes! {
         /// The bundle is too large.
         BundleOverLimit = "BUNDLE_OVER_LIMIT", Input,
             "the commit does not fit into a bundle of 131,072 bytes", "what is judged must be small enough to be judged", "split the work";
-        /// The bundle is not as agreed.
+        /// The bundle that git made holds something else than what was checked.
         BundleMalformed = "BUNDLE_MALFORMED", Ours,
-            "the bundle that git wrote is not of the agreed form", "only one form is ever read back", "report this as a bug with the version of git";
+            "the bundle that git wrote does not hold what was checked before", "only what was checked may travel", "report this as a bug with the version of git";
+        /// No bytes at all.
+        BundleMissing = "BUNDLE_MISSING", Input,
+            "there is no bundle: it has no bytes", "a capture that failed is not \"nothing changed\"", "make the bundle again and look at what the capture said";
+        /// The header is not of the one accepted form.
+        BundleHeader = "BUNDLE_HEADER", Input,
+            "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `git bundle create --version=2 - refs/export/head ^BASELINE`";
+        /// Not exactly the baseline as prerequisite.
+        BundlePrerequisite = "BUNDLE_PREREQUISITE", Input,
+            "the bundle's prerequisite is not exactly the baseline", "one commit comes home at a time, on exactly the baseline", "make the bundle against the baseline of the flight";
+        /// Not exactly the agreed reference.
+        BundleReference = "BUNDLE_REFERENCE", Input,
+            "the bundle does not hold exactly the one agreed reference", "another name would land in another place", "make the bundle of refs/export/head and nothing else";
+        /// The header ends and nothing follows, or the pack ends too early.
+        PackTruncated = "PACK_TRUNCATED", Input,
+            "the pack ends before what it announces", "half a commit is no commit", "make the bundle again; it was cut on the way";
+        /// No pack of version 2.
+        PackHeader = "PACK_HEADER", Input,
+            "no pack of version 2 with at least one object follows the header", "git reads two versions and takes empty packs; one form is enough", "make the bundle with an ordinary git";
+        /// The pack's own checksum is wrong.
+        PackChecksum = "PACK_CHECKSUM", Input,
+            "the pack does not have the checksum it ends in", "it was damaged or tampered with", "make the bundle again";
+        /// Bytes that belong to nothing.
+        PackTrailing = "PACK_TRAILING", Input,
+            "bytes stand between the last object of the pack and its checksum", "what no reader reads can hold anything", "make the bundle with an ordinary git";
+        /// An entry of a type that may not be here.
+        PackEntryType = "PACK_ENTRY_TYPE", Input,
+            "an entry of the pack is a tag or of no known type", "a commit needs commits, trees, files and deltas", "make the bundle of one commit, with an ordinary git";
+        /// A number that is not written the shortest way.
+        PackNumber = "PACK_NUMBER", Input,
+            "a number in the pack is not written the shortest way, or is larger than any limit", "two readers could read two numbers", "make the bundle with an ordinary git";
+        /// The stream is no zlib stream.
+        InflateHeader = "INFLATE_HEADER", Input,
+            "the compressed data of an object does not begin as a zlib stream without a dictionary", "a dictionary nobody has makes some versions of git abort", "make the bundle with an ordinary git";
+        /// The compressed data is broken.
+        InflateBroken = "INFLATE_BROKEN", Input,
+            "the compressed data of an object cannot be read", "it was damaged or made to confuse readers", "make the bundle again";
+        /// More comes out than was declared.
+        InflateLonger = "INFLATE_LONGER", Input,
+            "an object is longer than it declares", "a reader that believes the declaration reads something else", "make the bundle with an ordinary git";
+        /// Less comes out than was declared.
+        InflateShorter = "INFLATE_SHORTER", Input,
+            "an object is shorter than it declares", "a reader that believes the declaration reads something else", "make the bundle with an ordinary git";
+        /// The checksum of the content is wrong.
+        InflateChecksum = "INFLATE_CHECKSUM", Input,
+            "an object's content does not have the checksum its compressed form ends in", "it was damaged or tampered with", "make the bundle again";
+        /// A delta that points at no entry.
+        DeltaOffset = "DELTA_OFFSET", Input,
+            "a delta points at a place in the pack where no earlier object begins", "it could be made of any bytes", "make the bundle with an ordinary git";
+        /// A delta on an object that is neither in the pack nor in the baseline.
+        DeltaBase = "DELTA_BASE", Input,
+            "a delta needs an object that is neither in the pack nor in the baseline's tree", "a delta on any object of the repository could carry a secret of it away", "make the bundle on the baseline, with an ordinary git";
+        /// A chain of deltas that is too long.
+        DeltaDepth = "DELTA_DEPTH", Input,
+            "deltas stand on one another more than 50 deep", "git itself writes at most 50", "make the bundle with an ordinary git";
+        /// The delta's instructions are broken.
+        DeltaMalformed = "DELTA_MALFORMED", Input,
+            "a delta ends in the middle of an instruction or holds one that does not exist", "readers would disagree about what it makes", "make the bundle with an ordinary git";
+        /// A delta copies what is not there.
+        DeltaCopy = "DELTA_COPY", Input,
+            "a delta copies from beyond the end of the object it stands on", "what lies there is somebody's memory", "make the bundle with an ordinary git";
+        /// A delta declares other sizes than it has.
+        DeltaSize = "DELTA_SIZE", Input,
+            "a delta declares another size of its base or of its result than it has", "a reader that believes the declaration reads something else", "make the bundle with an ordinary git";
+        /// One object twice.
+        ObjectDuplicate = "OBJECT_DUPLICATE", Input,
+            "the pack holds one object twice", "which of the two is kept depends on the program", "make the bundle with an ordinary git";
+        /// An object nobody needs.
+        ObjectUnreached = "OBJECT_UNREACHED", Input,
+            "the pack holds an object that the change does not need", "what nobody looks at can hold anything", "make the bundle of one commit, with an ordinary git";
+        /// Not exactly one commit.
+        CommitCount = "COMMIT_COUNT", Input,
+            "the pack does not hold exactly one commit, which the bundle names", "one commit comes home at a time", "squash the work into one commit on the baseline";
+        /// Git reads something else in the pack than we did.
+        SecondOpinion = "SECOND_OPINION", Input,
+            "git's own strict check refuses the objects, or finds others in them", "what two readers do not read alike is not let in", "run `git fsck --strict` in the repository and mend what it names";
         /// A path outside the grants.
         PathNotGranted = "PATH_NOT_GRANTED", Input,
             "the candidate changes a path that was not granted", "an author may touch only what was asked for", "grant the path with --grant, or undo the change";

@@ -59,6 +59,7 @@ pub(crate) enum Verb {
     RevParse,
     CatFile,
     BundleCreate,
+    IndexPack,
     MergeBase,
     UpdateRef,
 }
@@ -71,11 +72,16 @@ impl Verb {
             Self::RevParse => &["rev-parse"],
             Self::CatFile => &["cat-file"],
             Self::BundleCreate => &["bundle", "create"],
+            Self::IndexPack => &["index-pack", "--stdin", STRICT],
             Self::MergeBase => &["merge-base"],
             Self::UpdateRef => &["update-ref"],
         }
     }
 }
+
+/// Git's own checks of objects, all as errors but one: an unchanged directory of the baseline may
+/// be spelled `040000`, as old programs wrote it, inside a tree that changes.
+const STRICT: &str = "--strict=zeroPaddedFilemode=ignore";
 
 /// Where git works. Never found by looking around: always named.
 #[derive(Debug, Clone, Copy)]

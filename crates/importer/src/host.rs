@@ -142,6 +142,13 @@ impl Host {
         Ok(())
     }
 
+    /// Waits until the names of new packs survive a power loss: git syncs the files.
+    pub(crate) fn sync_packs(&self) -> Result<(), ImportError> {
+        std::fs::File::open(self.objects().join("pack"))
+            .and_then(|folder| folder.sync_all())
+            .map_err(|e| ImporterCode::GitFailed.refuse(format!("syncing packs: {e}")))
+    }
+
     /// The lock file of a branch, if there is one.
     pub(crate) fn lock_of(&self, branch: &str) -> Option<PathBuf> {
         let file = self.common.join(format!("{branch}.lock"));

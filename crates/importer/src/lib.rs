@@ -2,20 +2,32 @@
 //! cleared, let in by one compare-and-swap.
 //!
 //! Git is only ever started through [`Git`], with an empty environment, no hook, no filter and no
-//! network. Every object it hands over is hashed again here before anything is believed.
+//! network. Every object it hands over is hashed again here before anything is believed. A bundle is
+//! read by [`check()`] alone; git gets to read a pack that was written here from what was checked,
+//! and must find the same objects in it.
 #![forbid(unsafe_code)]
 
 mod admit;
+mod arrival;
+mod bases;
 mod bundle;
 mod capture;
+mod check;
 mod clearance;
 mod code;
 mod commit;
+#[doc(hidden)]
+pub mod fuzzing;
 mod git;
 mod grant;
+mod hash;
 mod host;
+mod install;
+mod judge;
 mod name;
 mod objects;
+mod opinion;
+mod pack;
 mod receipt;
 mod recover;
 mod scratch;
@@ -26,12 +38,17 @@ mod tree;
 mod walk;
 
 pub use admit::{Admitted, admit, check_open};
+pub use arrival::{Arrival, check_bundle};
+pub use bases::Bases;
 pub use capture::{Capture, CaptureRequest, capture};
+pub use check::{Checked, check};
 pub use clearance::Clearance;
 pub use code::{ImportError, ImporterCode};
 pub use git::{Git, Version};
 pub use grant::{Grants, PROTECTED};
 pub use host::Host;
+pub use judge::Rules;
+pub use objects::Kind;
 pub use receipt::Receipt;
 pub use recover::{Outcome, Recovered, recover};
 pub use subject::{limits, snapshot_of};

@@ -52,6 +52,11 @@ impl Scratch {
         write().map_err(failed)
     }
 
+    /// The index git wrote of a pack here.
+    pub(crate) fn pack_index(&self, pack: ObjectId) -> PathBuf {
+        self.dir.join(format!("objects/pack/pack-{pack}.idx"))
+    }
+
     /// Points a reference at a commit.
     pub(crate) fn point(&self, reference: &str, to: CommitId) -> Result<(), ImportError> {
         let file = self.dir.join(reference);

@@ -1,4 +1,4 @@
-use crate::objects::{Kind, Objects};
+use crate::objects::{Kind, Objects, Source as _};
 use crate::talk::Cap;
 use crate::tree::{Entry, EntryKind};
 use crate::walk::{DEPTH, Shelf, join};

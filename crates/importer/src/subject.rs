@@ -1,6 +1,6 @@
 use crate::capture::kept_digest;
 use crate::commit;
-use crate::objects::{Kind, Objects};
+use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
 use crate::talk::Cap;
 use crate::walk::{self, Shelf};

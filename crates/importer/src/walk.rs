@@ -1,4 +1,4 @@
-use crate::objects::{Kind, Objects};
+use crate::objects::{Kind, Source};
 use crate::talk::Cap;
 use crate::tree::{Entry, EntryKind};
 use crate::{ImportError, ImporterCode, name, tree};
@@ -15,7 +15,7 @@ pub(crate) const OBJECTS: usize = 1_024;
 /// Bytes of the candidate's new content, each use of an object counted: 2 MiB.
 pub(crate) const NEW_BYTES: usize = 2 << 20;
 /// Bytes of what the change replaces: 16 MiB, for a small edit of a large file.
-const OLD_BYTES: usize = 16 << 20;
+pub(crate) const OLD_BYTES: usize = 16 << 20;
 /// Directories inside one another.
 pub(crate) const DEPTH: usize = 64;
 
@@ -35,7 +35,7 @@ pub(crate) struct Difference {
 
 /// Compares two trees, walking both at once and only where they differ.
 pub(crate) fn compare(
-    objects: &mut Objects,
+    objects: &mut dyn Source,
     old: ObjectId,
     new: ObjectId,
 ) -> Result<Difference, ImportError> {
@@ -58,7 +58,7 @@ pub(crate) fn compare(
 }
 
 struct Walk<'a> {
-    objects: &'a mut Objects,
+    objects: &'a mut dyn Source,
     changes: Vec<Change>,
     old: Side,
     new: Side,
@@ -83,7 +83,7 @@ impl Side {
 
     fn read(
         &mut self,
-        from: &mut Objects,
+        from: &mut dyn Source,
         id: ObjectId,
         kind: Kind,
     ) -> Result<Vec<u8>, ImportError> {
@@ -107,7 +107,7 @@ impl Side {
 
     fn list(
         &mut self,
-        from: &mut Objects,
+        from: &mut dyn Source,
         id: Option<ObjectId>,
     ) -> Result<Vec<Entry>, ImportError> {
         match id {
@@ -118,7 +118,7 @@ impl Side {
 
     fn file(
         &mut self,
-        from: &mut Objects,
+        from: &mut dyn Source,
         entry: Option<&Entry>,
     ) -> Result<Option<FileState>, ImportError> {
         let Some(entry) = entry.filter(|e| is_file(e)) else {

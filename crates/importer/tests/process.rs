@@ -50,9 +50,22 @@ fn a_git_that_dies_or_floods_is_a_refusal_and_not_no_change() {
             "tr '\\\\0' x </dev/zero",
             ImporterCode::GitFailed,
         ),
-        ("bundle", "exit 0", ImporterCode::BundleMalformed),
+        ("bundle", "exit 0", ImporterCode::BundleMissing),
+        ("bundle", "echo no", ImporterCode::BundleHeader),
         ("bundle", "echo no >&2; exit 1", ImporterCode::GitFailed),
         ("bundle", "yes", ImporterCode::BundleOverLimit),
+        (
+            "index-pack",
+            "echo no >&2; exit 1",
+            ImporterCode::SecondOpinion,
+        ),
+        ("index-pack", "cat >/dev/null", ImporterCode::SecondOpinion),
+        (
+            "index-pack",
+            "cat >/dev/null; echo pack\t0000000000000000000000000000000000000000",
+            ImporterCode::SecondOpinion,
+        ),
+        ("index-pack", "kill -9 $$", ImporterCode::GitFailed),
         ("rev-parse", "kill -11 $$", ImporterCode::GitFailed),
         ("rev-parse", "echo nonsense", ImporterCode::GitFailed),
     ] {
@@ -62,6 +75,46 @@ fn a_git_that_dies_or_floods_is_a_refusal_and_not_no_change() {
         let refused = scene.capture_by_name(&git).unwrap_err();
         assert_eq!(refused.code, wanted, "{verb}: {act}: {refused}");
     }
+}
+
+#[test]
+fn a_git_that_bundles_another_commit_is_found_out() {
+    let scene = Scene::new(&Plan::HONEST);
+    let other = Scene::new(&Plan {
+        change: flightproof_hostile::git::Change::Many(1),
+        ..Plan::HONEST
+    });
+    let bundle = scene.temp.path().join("other.bundle");
+    std::fs::write(&bundle, other.capture(&scene::git()).unwrap().bundle).unwrap();
+    let script = format!(
+        "for w; do case $w in bundle) exec cat {};; esac; done; exec {} \"$@\"",
+        bundle.display(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    // A whole, well-formed bundle on the same baseline, of a commit nobody asked for.
+    let refused = scene.capture(&git).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::BundleMalformed, "{refused}");
+}
+
+#[test]
+fn a_git_that_finds_other_objects_than_we_did_is_not_believed() {
+    let scene = Scene::new(&Plan::HONEST);
+    let other = Scene::new(&Plan {
+        change: flightproof_hostile::git::Change::Many(1),
+        ..Plan::HONEST
+    });
+    let pack = scene.temp.path().join("other.pack");
+    let checked = other.capture(&scene::git()).unwrap().checked;
+    std::fs::write(&pack, checked.pack().unwrap()).unwrap();
+    let script = format!(
+        "for w; do case $w in index-pack) cat >/dev/null; exec {1} \"$@\" <{0};; esac; done; exec {1} \"$@\"",
+        pack.display(),
+        real_git()
+    );
+    let git = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+    let refused = scene.capture(&git).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::SecondOpinion, "{refused}");
 }
 
 #[test]
