@@ -2,11 +2,13 @@
 //! path is resolved from anywhere else.
 
 use crate::code::{ArchiveCode, ArchiveError};
+use flightproof_core::RelPath;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::fmt::Display;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// How often an open is tried again that a rename elsewhere on the machine disturbed. The kernel
@@ -22,7 +24,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 /// Opens beneath `dir`, or fails: there is no second way for kernels without openat2.
 pub(crate) fn open(
     dir: impl AsFd,
-    path: &str,
+    path: impl Arg + Copy,
     flags: OFlags,
     mode: Mode,
 ) -> rustix::io::Result<OwnedFd> {
@@ -41,7 +43,7 @@ pub(crate) fn open(
 }
 
 /// Opens a directory beneath another.
-pub(crate) fn open_directory(dir: impl AsFd, path: &str) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_directory(dir: impl AsFd, path: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     open(dir, path, DIRECTORY, Mode::empty())
 }
 
@@ -58,9 +60,15 @@ pub(crate) fn create_private_directory(dir: impl AsFd, name: &str) -> rustix::io
 }
 
 /// Creates a directory that must not exist, mode 0755 whatever the umask.
-pub(crate) fn create_directory(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
-    let made = create_private_directory(dir, name)?;
-    publish_directory(&made)?;
+pub(crate) fn create_directory(
+    dir: impl AsFd,
+    name: &str,
+    umask: Umask,
+) -> rustix::io::Result<OwnedFd> {
+    let mode = Mode::from_raw_mode(0o755);
+    rustix::fs::mkdirat(dir.as_fd(), name, mode)?;
+    let made = open_directory(dir, name)?;
+    umask.undo(&made, mode)?;
     Ok(made)
 }
 
@@ -74,12 +82,72 @@ pub(crate) fn create_file(
     dir: impl AsFd,
     name: &str,
     executable: bool,
+    umask: Umask,
 ) -> rustix::io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let file = open(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
-    let mode = if executable { 0o755 } else { 0o644 };
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+    let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
+    let file = open(dir, name, flags, mode)?;
+    umask.undo(&file, mode)?;
     Ok(File::from(file))
+}
+
+/// What the system takes from the mode of everything this process creates.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Umask(Mode);
+
+impl Umask {
+    /// Reads it where reading does not change it: `umask` itself sets it, for all threads. Where it
+    /// cannot be read it may take everything.
+    pub(crate) fn of_this_process() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let bits = field.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok());
+        Self(Mode::from_raw_mode(bits.unwrap_or(0o777)))
+    }
+
+    /// Gives a new file the mode it was asked for, if it may lack some of it.
+    fn undo(self, file: &OwnedFd, mode: Mode) -> rustix::io::Result<()> {
+        match self.0.intersects(mode) {
+            true => rustix::fs::fchmod(file, mode),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The directory that was opened last: files come in runs of one directory.
+pub(crate) struct Parents<'a> {
+    root: BorrowedFd<'a>,
+    open: Option<(String, OwnedFd)>,
+}
+
+impl<'a> Parents<'a> {
+    pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
+        Self { root, open: None }
+    }
+
+    /// The directory of this path, `None` being the root.
+    pub(crate) fn of(&mut self, path: Option<&str>) -> rustix::io::Result<BorrowedFd<'_>> {
+        let Some(path) = path else {
+            return Ok(self.root);
+        };
+        if !matches!(&self.open, Some((open, _)) if open == path) {
+            let dir = open_directory(self.root, path)?;
+            self.open = Some((path.to_owned(), dir));
+        }
+        Ok(self.open.as_ref().map_or(self.root, |(_, dir)| dir.as_fd()))
+    }
+}
+
+/// A name for what is not finished: reserved, and nobody can guess it.
+pub(crate) fn random_name() -> Result<String, ArchiveError> {
+    let mut nonce = [0u8; 16];
+    let filled = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());
+    filled.map_err(|e| io("draw a random name", e))?;
+    Ok(format!(
+        "{}-{:032x}",
+        RelPath::RESERVED,
+        u128::from_be_bytes(nonce)
+    ))
 }
 
 pub(crate) fn io(act: impl Display, error: impl Display) -> ArchiveError {

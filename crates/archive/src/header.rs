@@ -7,12 +7,61 @@ pub(crate) struct Layout {
     pub(crate) length_bytes: usize,
     /// Most bytes of a manifest.
     pub(crate) max_manifest: usize,
+    /// Most bytes of a whole archive.
+    pub(crate) max_archive: u64,
+    /// How the format says that there is nothing at all.
+    pub(crate) empty: ArchiveCode,
+    /// How it says that the payload ends early.
+    pub(crate) truncated: ArchiveCode,
+    /// How it says that bytes follow the payload.
+    pub(crate) trailing: ArchiveCode,
 }
 
 impl Layout {
     /// Bytes before the manifest.
     pub(crate) const fn header_bytes(&self) -> usize {
         self.magic.len() + self.length_bytes
+    }
+
+    /// What a length alone can be refused for.
+    pub(crate) fn check_size(&self, total: u64) -> Result<(), ArchiveError> {
+        match total {
+            0 => Err(self.empty.refuse("0 bytes")),
+            total if total > self.max_archive => Err(ArchiveCode::ArchiveTooLarge.refuse(
+                format_args!("{total} bytes, at most {} allowed", self.max_archive),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a payload of which so many bytes are missing.
+    pub(crate) fn ends_early(&self, promised: u64, missing: u64) -> ArchiveError {
+        let found = promised.saturating_sub(missing);
+        self.truncated.refuse(format_args!(
+            "got {found} bytes of payload, expected {promised}"
+        ))
+    }
+
+    /// Compares the length of a payload with the sum of the sizes in the manifest.
+    pub(crate) fn check_payload(&self, found: u64, promised: u64) -> Result<(), ArchiveError> {
+        let code = match found.cmp(&promised) {
+            std::cmp::Ordering::Equal => return Ok(()),
+            std::cmp::Ordering::Less => self.truncated,
+            std::cmp::Ordering::Greater => self.trailing,
+        };
+        Err(code.refuse(format_args!(
+            "got {found} bytes of payload, expected {promised}"
+        )))
+    }
+
+    /// Refuses a manifest that ends early.
+    pub(crate) fn check_whole(&self, said: usize, found: usize) -> Result<(), ArchiveError> {
+        if said == found {
+            return Ok(());
+        }
+        Err(ArchiveCode::ManifestTruncated.refuse(format_args!(
+            "the manifest says {said} bytes, {found} are there"
+        )))
     }
 
     /// Reads the header alone: how long the manifest says it is, already below its limit.
@@ -53,12 +102,8 @@ impl Layout {
     pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), ArchiveError> {
         let length = self.manifest_length(bytes)?;
         let rest = bytes.get(self.header_bytes()..).unwrap_or_default();
-        rest.split_at_checked(length).ok_or_else(|| {
-            ArchiveCode::ManifestTruncated.refuse(format_args!(
-                "the manifest says {length} bytes, {} are there",
-                rest.len()
-            ))
-        })
+        self.check_whole(length, rest.len().min(length))?;
+        Ok(rest.split_at_checked(length).unwrap_or((rest, &[])))
     }
 
     /// Header and manifest as one piece.

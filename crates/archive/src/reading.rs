@@ -1,7 +1,7 @@
 //! The second pass over a directory: every byte is read once, by two threads, and belongs to the
 //! file that was listed or to a refusal.
 
-use crate::beneath::{self, io};
+use crate::beneath::{self, Parents, io};
 use crate::code::ArchiveError;
 use crate::crew;
 use crate::listing::{Identity, Listed, changed, unopened};
@@ -10,7 +10,7 @@ use flightproof_core::{Digest, Hasher};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// The hashes of the listed files, in their order. Two threads.
@@ -37,6 +37,16 @@ pub(crate) fn copy(
     progress: &dyn Progress,
 ) -> Result<Vec<Digest>, ArchiveError> {
     read(root, files, &|| Out::File(out), progress)
+}
+
+/// The listed files with offsets that follow one another from `offset` on.
+pub(crate) fn one_after_the_other(files: &[Listed], mut offset: u64) -> Vec<(&Listed, u64)> {
+    let mut placed = Vec::with_capacity(files.len());
+    for listed in files {
+        placed.push((listed, offset));
+        offset += listed.identity.size;
+    }
+    placed
 }
 
 /// As [`hash`], and all bytes are appended to `out` one file after the other. One thread.
@@ -105,7 +115,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(root: BorrowedFd<'a>, out: Out<'a>) -> Self {
         Self {
-            parents: Parents { root, open: None },
+            parents: Parents::new(root),
             out,
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
@@ -197,24 +207,5 @@ impl<'a> Reader<'a> {
         self.offset += self.filled as u64;
         self.filled = 0;
         Ok(())
-    }
-}
-
-/// The directory that was opened last: files come in runs of one directory.
-struct Parents<'a> {
-    root: BorrowedFd<'a>,
-    open: Option<(String, OwnedFd)>,
-}
-
-impl Parents<'_> {
-    fn of(&mut self, parent: Option<&str>) -> rustix::io::Result<BorrowedFd<'_>> {
-        let Some(parent) = parent else {
-            return Ok(self.root);
-        };
-        if !matches!(&self.open, Some((path, _)) if path == parent) {
-            let dir = beneath::open_directory(self.root, parent)?;
-            self.open = Some((parent.to_owned(), dir));
-        }
-        Ok(self.open.as_ref().map_or(self.root, |(_, dir)| dir.as_fd()))
     }
 }

@@ -1,13 +1,16 @@
 //! PAAR1: a built artifact, such as the program that becomes the runner of a session.
 
+mod file;
 mod manifest;
 
+pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
 pub use manifest::decode;
 pub(crate) use manifest::decode_manifest;
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;
-use crate::paws::shown;
+use crate::listing::Limits;
+use crate::payload::check_hash;
 use flightproof_core::{CommitId, Digest, PathFault, RelPath};
 
 /// Most bytes of a manifest, 4 MiB. A fact of the format.
@@ -23,6 +26,19 @@ pub(crate) const LAYOUT: Layout = Layout {
     magic: b"PAAR1",
     length_bytes: 4,
     max_manifest: MAX_MANIFEST_BYTES,
+    max_archive: MAX_ARCHIVE_BYTES,
+    empty: ArchiveCode::ArchiveTooLarge,
+    truncated: ArchiveCode::TotalArchiveMismatch,
+    trailing: ArchiveCode::TotalArchiveMismatch,
+};
+
+pub(crate) const LIMITS: Limits = Limits {
+    files: MAX_FILES,
+    too_many: ArchiveCode::BadFiles,
+    file_bytes: MAX_FILE_BYTES,
+    too_big: ArchiveCode::InvalidFileSize,
+    total_bytes: MAX_ARCHIVE_BYTES,
+    too_much: ArchiveCode::PayloadOverflow,
 };
 
 /// What an artifact runs on.
@@ -227,14 +243,7 @@ pub fn read(bytes: &[u8]) -> Result<Unpacked<'_>, ArchiveError> {
     let (_, payload) = LAYOUT.split(bytes)?;
     let unpacked = Unpacked { artifact, payload };
     for (file, content) in unpacked.files() {
-        let found = Digest::of(content);
-        if found != file.sha256 {
-            return Err(ArchiveCode::PayloadHashMismatch.refuse(format_args!(
-                "{}: got {found}, expected {}",
-                shown(file.path.as_str()),
-                file.sha256
-            )));
-        }
+        check_hash(file, Digest::of(content))?;
     }
     Ok(unpacked)
 }

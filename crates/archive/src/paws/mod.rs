@@ -5,16 +5,17 @@ mod file;
 mod manifest;
 
 pub use changeset::{Change, Changeset};
-pub(crate) use manifest::decode_manifest;
+pub(crate) use file::{Outline, Whole};
 pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
+pub(crate) use manifest::decode_manifest;
 pub use manifest::{Manifest, decode};
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;
 use crate::json::{Hashed, ObjectWriter, Sink, write_list};
 use crate::listing::Limits;
-use crate::payload::check_hash;
 use crate::order;
+use crate::payload::check_hash;
 use flightproof_core::{Digest, RelPath};
 
 /// Most bytes of a manifest, 64 MiB: 100,000 entries with the longest paths. A fact of the format.
