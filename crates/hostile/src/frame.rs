@@ -1,4 +1,8 @@
-//! Forged streams of the session channel.
+//! Forged streams of the session channel, and forged bootstrap frames.
+
+mod bootstrap;
+
+pub use bootstrap::{bootstrap_attacks, bootstrap_frame};
 
 use crate::Attack;
 
@@ -102,6 +106,11 @@ pub fn host_attacks() -> Vec<Attack> {
             "a reply one byte above the limit",
             "OVERSIZE",
             with(&[HI], &message(5, 1, (4 << 20) + 1, b"")),
+        ),
+        (
+            "a greeting one byte above its limit",
+            "OVERSIZE",
+            message(1, 0, (4 << 10) + 1, b""),
         ),
         (
             "a reply of 2^32 - 1 bytes",

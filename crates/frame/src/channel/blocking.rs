@@ -51,7 +51,7 @@ impl<R: Read, W: Write> RunnerChannel<R, W> {
                 self.outstanding = Some(seq);
                 Ok(Some(body))
             }
-            other => Err(FrameCode::ProtocolViolation.refuse(format_args!("{other:?}"))),
+            other => Err(FrameCode::ProtocolViolation.refuse(format_args!("{other:?}, unasked"))),
         }
     }
 
@@ -150,8 +150,14 @@ impl<R: Read> Messages<R> {
             let read = self.reader.read(&mut self.buffer);
             (self.start, self.end) = match read {
                 Ok(0) => return self.decoder.finish().map(|()| None),
-                // A reader that claims more than it was given room for is cut down to it.
-                Ok(count) => (0, count.min(READ_BYTES)),
+                // Cut down to the room there was, the claim would make bytes of an earlier read
+                // part of this one.
+                Ok(count) if count > READ_BYTES => {
+                    return Err(FrameCode::SourceError.refuse(format_args!(
+                        "the reader claims {count} bytes where there was room for {READ_BYTES}"
+                    )));
+                }
+                Ok(count) => (0, count),
                 Err(e) if e.kind() == ErrorKind::Interrupted => (0, 0),
                 Err(e) => return Err(FrameCode::SourceError.refuse(e)),
             };

@@ -1,9 +1,12 @@
-use super::{Answer, Decoder, Kind, MAX_DATA_BYTES, Message, ReplyReader, encode};
+use super::{
+    Answer, Decoder, Kind, MAX_DATA_BYTES, MAX_SESSION_BYTES, Message, ReplyReader, encode,
+};
+use crate::adoption::{Direction, adopt_stream};
 use crate::code::{FrameCode, FrameError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use crate::unblocked::{Unblocked, wait};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 /// Bytes read at once, 64 KiB: what a pipe holds.
@@ -15,9 +18,9 @@ const READ_BYTES: usize = 64 << 10;
 /// to be in step.
 #[derive(Debug)]
 pub struct HostChannel {
-    reader: OwnedFd,
+    reader: Unblocked,
     /// `None` once the conversation was ended.
-    writer: Option<OwnedFd>,
+    writer: Option<Unblocked>,
     rules: ReplyReader,
     decoder: Decoder,
     buffer: Vec<u8>,
@@ -26,22 +29,26 @@ pub struct HostChannel {
 }
 
 impl HostChannel {
-    /// A channel over two pipes (or one socket, twice). Both descriptors become non-blocking, so
-    /// they must not share their open file description with anybody who does not expect that.
+    /// A channel over two pipes (or one socket, twice), which takes at most [`MAX_SESSION_BYTES`]
+    /// from the runner. No flag of theirs is changed that others share.
     ///
     /// # Errors
-    /// The descriptors cannot be made non-blocking.
+    /// [`FrameCode::InvalidFd`]: one of them is neither pipe nor stream socket, or open for the
+    /// wrong direction.
     pub fn new(reader: OwnedFd, writer: OwnedFd) -> Result<Self, FrameError> {
-        for fd in [&reader, &writer] {
-            fcntl_getfl(fd)
-                .and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK))
-                .map_err(|e| FrameCode::SourceError.refuse(e))?;
-        }
+        Self::with_budget(reader, writer, MAX_SESSION_BYTES)
+    }
+
+    /// A channel that takes at most this many bytes from the runner, headers included.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_budget(reader: OwnedFd, writer: OwnedFd, bytes: u64) -> Result<Self, FrameError> {
         Ok(Self {
-            reader,
-            writer: Some(writer),
+            reader: adopt_stream(reader, Direction::Read)?,
+            writer: Some(adopt_stream(writer, Direction::Write)?),
             rules: ReplyReader::new(),
-            decoder: Decoder::new(),
+            decoder: Decoder::with_budget(bytes),
             buffer: vec![0; READ_BYTES],
             start: 0,
             end: 0,
@@ -91,12 +98,32 @@ impl HostChannel {
         deadline: Instant,
     ) -> Result<Vec<u8>, FrameError> {
         let seq = self.rules.request()?;
+        self.refuse_unasked()?;
         self.write(&encode(Kind::Request, seq, request)?, deadline)?;
         for piece in payload.chunks(MAX_DATA_BYTES) {
             self.write(&encode(Kind::Data, seq, piece)?, deadline)?;
         }
         self.write(&encode(Kind::End, seq, &[])?, deadline)?;
         self.answer(deadline)
+    }
+
+    /// Whatever is there before a request was written is no answer to it. Numbers can be guessed,
+    /// so an answer that was written ahead would pass for the one that is awaited.
+    fn refuse_unasked(&mut self) -> Result<(), FrameError> {
+        let unasked = match self.end - self.start {
+            0 => match self.reader.read(&mut self.buffer) {
+                // A runner that ended shows when the request is written, or its answer awaited.
+                Ok(count) => count,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Err(e) => return Err(FrameCode::SourceError.refuse(e)),
+            },
+            count => count,
+        };
+        if unasked == 0 {
+            return Ok(());
+        }
+        Err(FrameCode::ProtocolViolation
+            .refuse(format_args!("{unasked} bytes or more before the request")))
     }
 
     fn answer(&mut self, deadline: Instant) -> Result<Vec<u8>, FrameError> {
@@ -131,8 +158,8 @@ impl HostChannel {
     /// Reads whatever is there, at least one byte; false at the end of the stream.
     fn refill(&mut self, deadline: Instant) -> Result<bool, FrameError> {
         loop {
-            wait(&self.reader, PollFlags::IN, deadline)?;
-            match rustix::io::read(&self.reader, &mut self.buffer) {
+            await_ready(self.reader.as_fd(), PollFlags::IN, deadline)?;
+            match self.reader.read(&mut self.buffer) {
                 Ok(count) => {
                     (self.start, self.end) = (0, count);
                     return Ok(count > 0);
@@ -143,14 +170,14 @@ impl HostChannel {
         }
     }
 
-    fn write(&self, mut bytes: &[u8], deadline: Instant) -> Result<(), FrameError> {
+    fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> Result<(), FrameError> {
         let writer = self
             .writer
-            .as_ref()
+            .as_mut()
             .ok_or_else(|| FrameCode::ProtocolViolation.refuse("the conversation was ended"))?;
         while !bytes.is_empty() {
-            wait(writer, PollFlags::OUT, deadline)?;
-            match rustix::io::write(writer, bytes) {
+            await_ready(writer.as_fd(), PollFlags::OUT, deadline)?;
+            match writer.write(bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(e) => return Err(FrameCode::SourceError.refuse(e)),
@@ -160,22 +187,11 @@ impl HostChannel {
     }
 }
 
-/// Waits until the descriptor is ready. The deadline is one moment, fixed by the caller, and it
-/// wins: a peer that sends one byte at a time gains nothing, and neither do signals.
-fn wait(fd: &impl AsFd, ready: PollFlags, deadline: Instant) -> Result<(), FrameError> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(FrameCode::Timeout.refuse("the deadline passed"));
-        }
-        let timeout = Timespec {
-            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        match poll(&mut [PollFd::new(fd, ready)], Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(e) => return Err(FrameCode::SourceError.refuse(e)),
-        }
+/// The deadline is one moment, fixed by the caller, and it wins.
+fn await_ready(fd: BorrowedFd<'_>, ready: PollFlags, deadline: Instant) -> Result<(), FrameError> {
+    match wait(fd, ready, deadline) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(FrameCode::Timeout.refuse("the deadline passed")),
+        Err(e) => Err(FrameCode::SourceError.refuse(e)),
     }
 }

@@ -6,6 +6,8 @@ use crate::code::{FrameCode, FrameError};
 #[derive(Debug)]
 pub struct Decoder {
     state: State,
+    /// Bytes that messages may still have, headers included.
+    budget: u64,
 }
 
 #[derive(Debug)]
@@ -27,9 +29,7 @@ enum State {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self {
-            state: State::START,
-        }
+        Self::with_budget(u64::MAX)
     }
 }
 
@@ -46,10 +46,19 @@ impl Decoder {
         Self::default()
     }
 
+    /// A decoder that takes at most this many bytes, headers included, over the whole stream.
+    pub fn with_budget(bytes: u64) -> Self {
+        Self {
+            state: State::START,
+            budget: bytes,
+        }
+    }
+
     /// Takes bytes off the front of `bytes` until a message is whole or none are left.
     ///
     /// # Errors
-    /// An unknown kind or a length its kind does not allow, as soon as the header is there.
+    /// An unknown kind, a length its kind does not allow, or more than is left of the budget, as
+    /// soon as the header is there.
     pub fn feed(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, FrameError> {
         loop {
             match &mut self.state {
@@ -62,7 +71,7 @@ impl Decoder {
                     if *filled < HEADER_BYTES {
                         return Ok(None);
                     }
-                    self.state = open_body(*header).unwrap_or_else(State::Failed);
+                    self.state = open_body(*header, &mut self.budget).unwrap_or_else(State::Failed);
                 }
                 State::Body {
                     kind,
@@ -118,12 +127,20 @@ fn take(from: &mut &[u8], to: &mut [u8]) -> usize {
     count
 }
 
-fn open_body(header: [u8; HEADER_BYTES]) -> Result<State, FrameError> {
+fn open_body(header: [u8; HEADER_BYTES], budget: &mut u64) -> Result<State, FrameError> {
     let [a, b, c, d, kind, w, x, y, z] = header;
     let kind = Kind::from_byte(kind)
         .ok_or_else(|| FrameCode::ProtocolViolation.refuse(format_args!("unknown kind {kind}")))?;
     let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
     kind.check_length(length)?;
+    // By the header alone, so that not one byte of a message beyond the budget is kept.
+    *budget = budget
+        .checked_sub((HEADER_BYTES + length) as u64)
+        .ok_or_else(|| {
+            FrameCode::Oversize.refuse(format_args!(
+                "{kind:?} of {length} bytes, where {budget} are left of all that may be said"
+            ))
+        })?;
     Ok(State::Body {
         kind,
         seq: u32::from_be_bytes([w, x, y, z]),

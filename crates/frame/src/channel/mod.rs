@@ -11,6 +11,7 @@ pub use decoder::Decoder;
 pub use rules::{Answer, Event, ReplyReader, RequestReader};
 
 use crate::code::{FrameCode, FrameError};
+use std::fmt;
 
 /// Bytes before the body of a message.
 pub const HEADER_BYTES: usize = 9;
@@ -19,6 +20,14 @@ pub const HEADER_BYTES: usize = 9;
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Most bytes of a DATA body, 256 KiB: an upload needs no more memory than this.
 pub const MAX_DATA_BYTES: usize = 256 << 10;
+
+/// Most bytes of a greeting, 4 KiB: it comes before anything is known of who says it, and the
+/// runner's has about a hundred.
+pub const MAX_HELLO_BYTES: usize = 4 << 10;
+/// Most bytes the host takes from one session, headers included, 4 GiB: a thousand replies at their
+/// limit, or four million of a kilobyte. Each reply is small enough to hold; this is what keeps a
+/// session from being fed, hashed and recorded for as long as it lives.
+pub const MAX_SESSION_BYTES: u64 = 4 << 30;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +45,8 @@ pub enum Kind {
     Reply = 5,
 }
 
-/// One message, whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One message, whole. Its body is never shown: it may be a secret, or written by somebody hostile.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Message {
     /// What it is.
     pub kind: Kind,
@@ -47,11 +56,19 @@ pub struct Message {
     pub body: Vec<u8>,
 }
 
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, seq, body } = self;
+        write!(f, "{kind:?} {seq} of {} bytes", body.len())
+    }
+}
+
 impl Kind {
     /// Least and most bytes of a body of this kind.
     const fn limits(self) -> (usize, usize) {
         match self {
-            Self::Hello | Self::Request | Self::Reply => (1, MAX_BODY_BYTES),
+            Self::Hello => (1, MAX_HELLO_BYTES),
+            Self::Request | Self::Reply => (1, MAX_BODY_BYTES),
             Self::Data => (1, MAX_DATA_BYTES),
             Self::End => (0, 0),
         }

@@ -1,5 +1,6 @@
 use super::{Kind, Message};
 use crate::code::{FrameCode, FrameError};
+use std::fmt;
 
 /// The host's side of the conversation: one greeting, then exactly one reply per request.
 ///
@@ -25,13 +26,22 @@ enum HostState {
     Broken,
 }
 
-/// What the runner may say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the runner may say. Its content is never shown.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Its greeting.
     Hello(Vec<u8>),
     /// Its reply to the outstanding request.
     Reply(Vec<u8>),
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hello(body) => write!(f, "a greeting of {} bytes", body.len()),
+            Self::Reply(body) => write!(f, "a reply of {} bytes", body.len()),
+        }
+    }
 }
 
 impl Default for ReplyReader {
@@ -118,8 +128,8 @@ enum RunnerState {
     Broken,
 }
 
-/// What the host may say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the host may say. Its content is never shown.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Event {
     /// A request. How many bytes follow stands in its body: see [`RequestReader::promise`].
     Request {
@@ -132,6 +142,16 @@ pub enum Event {
     Data(Vec<u8>),
     /// The request is whole.
     End,
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request { seq, body } => write!(f, "request {seq} of {} bytes", body.len()),
+            Self::Data(body) => write!(f, "{} bytes of data", body.len()),
+            Self::End => f.write_str("an end"),
+        }
+    }
 }
 
 impl Default for RequestReader {

@@ -1,6 +1,3 @@
-//! One oracle for the channel surface: unit test, property test, seed replay and fuzz target call
-//! the same body.
-
 use crate::FrameError;
 use crate::channel::{Decoder, Message, ReplyReader, RequestReader, encode};
 
@@ -36,7 +33,15 @@ pub fn channel_raw(bytes: &[u8]) {
 
 /// All messages of a stream fed in pieces of `step` bytes, and how it ended.
 pub fn decode(stream: &[u8], step: usize) -> (Vec<Message>, Option<FrameError>) {
-    let mut decoder = Decoder::new();
+    decode_within(stream, step, u64::MAX)
+}
+
+pub(super) fn decode_within(
+    stream: &[u8],
+    step: usize,
+    budget: u64,
+) -> (Vec<Message>, Option<FrameError>) {
+    let mut decoder = Decoder::with_budget(budget);
     let mut messages = Vec::new();
     for mut piece in stream.chunks(step) {
         loop {
