@@ -358,9 +358,9 @@ pub fn name_attacks() -> Vec<Attack> {
         (
             "UNSAFE_NAME",
             &[".g\u{200c}it/config"],
-            &[".g\u{200c}itx/config"],
+            &[".gitx/config"],
         ),
-        ("UNSAFE_NAME", &["GIT~1/config"], &["GIT~2/config"]),
+        ("UNSAFE_NAME", &["GIT~1/config"], &["GIT~x/config"]),
         ("UNSAFE_NAME", &[".git. ./config"], &[".git.x/config"]),
         (
             "UNSAFE_NAME",
