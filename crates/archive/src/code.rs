@@ -348,6 +348,41 @@ flightproof_core::refusal_codes! {
             "a pattern of what to deny or to admit says nothing",
             "a rule that silently matches nothing would let secrets through",
             "write a name, or a path without empty segments and without `**`";
+        /// A file is not what the changeset stands on.
+        BaseMismatch = "BASE_MISMATCH", Environment,
+            "a file is not what the changeset stands on",
+            "whoever made the changes has not seen what is there now",
+            "make the changeset again from the tree as it is, or restore the file";
+        /// Something stands where the changeset adds a file.
+        AddedExists = "ADDED_EXISTS", Environment,
+            "something stands where the changeset adds a file",
+            "it would be replaced, and the changeset does not know it",
+            "look at what stands there; remove or rename it";
+        /// Somebody edited the tree while the changeset was applied.
+        EditedMeanwhile = "EDITED_MEANWHILE", Environment,
+            "somebody edited the tree while the changeset was applied",
+            "an edit that nobody has seen would be lost",
+            "the tree is as it was, with the edit in it; wait until nothing writes there";
+        /// Another process is applying to this directory.
+        ApplyBusy = "APPLY_BUSY", Environment,
+            "another process is applying to this directory",
+            "two at once would take each other's files for somebody's edits",
+            "wait for the other one";
+        /// The journal of an application that was cut off cannot be read.
+        JournalDamaged = "JOURNAL_DAMAGED", Environment,
+            "the journal of an application that was cut off cannot be read",
+            "without it nothing says which files belong where",
+            "look into `.prime-agent-staging-apply`: the files of the tree before are in `slots`";
+        /// A changeset could be neither finished nor rolled back.
+        ApplyUnfinished = "APPLY_UNFINISHED", Environment,
+            "a changeset could be neither finished nor rolled back",
+            "the system refused a step of the way back; nothing is lost, the journal knows the rest",
+            "mend what the error names, then apply again or recover";
+        /// A file of the base is there but was left out.
+        BaseLeftOut = "BASE_LEFT_OUT", Input,
+            "a file of the base is there but was left out",
+            "the changeset would delete a file that nobody deleted",
+            "admit it, mend the .gitignore, or pack a new base";
         /// The operating system refused to read or write.
         Io = "IO", Environment,
             "the operating system refused to read or write",
