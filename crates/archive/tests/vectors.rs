@@ -9,11 +9,36 @@ use flightproof_archive::paar::{self, Artifact, ArtifactPath, File, Origin, Targ
 use flightproof_archive::paws::{self, Change, Entry, Manifest, Snapshot};
 use flightproof_archive::{ArchiveCode, ArchiveError};
 use flightproof_core::{Code, Digest, RelPath};
+use flightproof_hostile::archive;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const PAWS: &str = include_str!("../../../fixtures/vectors/paws1.json");
 const PAAR: &str = include_str!("../../../fixtures/vectors/paar1.json");
+
+/// Ours, for the codes that the older ones leave out.
+const MORE_PAWS: &str = include_str!("../../../fixtures/vectors/paws1-more.json");
+const MORE_PAAR: &str = include_str!("../../../fixtures/vectors/paar1-more.json");
+
+/// The codes that other implementations of PAAR1 know.
+const PAAR_CODES: &str = "SHORT_HEADER BAD_MAGIC MANIFEST_TOO_LARGE MANIFEST_TRUNCATED \
+    ARCHIVE_TOO_LARGE INVALID_UTF8 INVALID_JSON NON_CANONICAL BAD_FORMAT BAD_VERSION BAD_TARGET \
+    BAD_SOURCE_COMMIT BAD_PROTOCOL BAD_PROTOCOL_NAME BAD_PROTOCOL_VERSION \
+    BAD_DAEMON_PROTOCOL_VERSION BAD_DAEMON_SCHEMA_REVISION BAD_FILES BAD_FILE_ENTRY \
+    MISSING_MANIFEST_FIELD EXTRA_MANIFEST_FIELD INVALID_FILE_PATH INVALID_FILE_MODE \
+    INVALID_FILE_SIZE INVALID_FILE_HASH INVALID_FILE_OFFSET FILES_UNSORTED DUPLICATE_FILE_PATH \
+    PREFIX_CONFLICT PAYLOAD_OVERFLOW FILES_DIGEST_MISMATCH BUILD_ID_MISMATCH \
+    TOTAL_ARCHIVE_MISMATCH BAD_FILES_DIGEST BAD_BUILD_ID FILES_EMPTY";
+
+/// The codes that other implementations of PAWS1 know.
+const PAWS_CODES: &str = "BUFFER_EMPTY SHORT_HEADER BAD_MAGIC MANIFEST_TOO_LARGE \
+    MANIFEST_TRUNCATED TRAILING_BYTES ARCHIVE_TOO_LARGE INVALID_UTF8 INVALID_JSON NON_CANONICAL \
+    BAD_FORMAT BAD_VERSION BAD_KIND MISSING_FIELD EXTRA_FIELD INVALID_PATH INVALID_MODE \
+    INVALID_SIZE INVALID_SHA256 INVALID_BASE_HASH INVALID_OFFSET INVALID_OPERATION \
+    ENTRIES_UNSORTED DUPLICATE_ENTRY_PATH PREFIX_CONFLICT SNAPSHOT_ID_MISMATCH \
+    BASE_SNAPSHOT_ID_REQUIRED BASE_SNAPSHOT_ID_NOT_ALLOWED TOTAL_BYTES_MISMATCH \
+    MAX_ENTRIES_EXCEEDED FIELD_TYPE_ERROR ENTRY_TYPE_ERROR";
 
 #[derive(Deserialize)]
 struct Vectors<E, D> {
@@ -72,6 +97,13 @@ struct Decode {
     bytes_hex: String,
     total_archive_size: Option<u64>,
     error: Option<String>,
+}
+
+/// Vectors of either format that are only decoded.
+fn decode_vectors(text: &str) -> Vec<Decode> {
+    serde_json::from_str::<Vectors<Value, Decode>>(text)
+        .unwrap()
+        .decode
 }
 
 fn paws_vectors() -> Vectors<PawsEncode, Decode> {
@@ -216,6 +248,47 @@ fn every_paar_vector_decodes_to_its_verdict() {
         let total = vector.total_archive_size.unwrap();
         let found = code(paar::decode(&hex(&vector.bytes_hex), total));
         assert_eq!(found, vector.error.as_deref(), "{}", vector.name);
+    }
+}
+
+#[test]
+fn our_own_vectors_decode_to_their_verdict() {
+    for vector in decode_vectors(MORE_PAWS) {
+        let found = code(paws::decode(&hex(&vector.bytes_hex)));
+        assert_eq!(found, vector.error.as_deref(), "{}", vector.name);
+    }
+    for vector in decode_vectors(MORE_PAAR) {
+        let total = vector.total_archive_size.unwrap();
+        let found = code(paar::decode(&hex(&vector.bytes_hex), total));
+        assert_eq!(found, vector.error.as_deref(), "{}", vector.name);
+    }
+}
+
+#[test]
+fn our_own_vectors_are_what_the_independent_encoder_makes() {
+    let made = archive::vector_file("PAWS1", &archive::paws_vectors());
+    assert!(
+        made == MORE_PAWS,
+        "cargo run -p flightproof-hostile --example archive_vectors"
+    );
+    let made = archive::vector_file("PAAR1", &archive::paar_vectors());
+    assert!(
+        made == MORE_PAAR,
+        "cargo run -p flightproof-hostile --example archive_vectors"
+    );
+}
+
+#[test]
+fn every_code_of_the_formats_has_a_vector() {
+    for (codes, count, files) in [
+        (PAAR_CODES, 36, [PAAR, MORE_PAAR]),
+        (PAWS_CODES, 32, [PAWS, MORE_PAWS]),
+    ] {
+        let codes: BTreeSet<&str> = codes.split_whitespace().collect();
+        assert_eq!(codes.len(), count);
+        let vectors: Vec<Decode> = files.into_iter().flat_map(decode_vectors).collect();
+        let met: BTreeSet<&str> = vectors.iter().filter_map(|v| v.error.as_deref()).collect();
+        assert_eq!(met, codes);
     }
 }
 

@@ -3,10 +3,14 @@
 mod encoder;
 mod paar;
 mod paws;
+mod rows;
+mod vectors;
 
 pub use encoder::{File, paar, paws};
 pub use paar::paar_attacks;
 pub use paws::{name_attacks, paws_attacks, paws_manifest_attacks};
+pub use rows::{Door, Row, rows};
+pub use vectors::{Vector, paar_vectors, paws_vectors, vector_file};
 
 use crate::Attack;
 

@@ -2,8 +2,8 @@ use super::encoder::{File, paar, paar_manifest, payload, quote, wrap_paar};
 use super::{BAD_PATHS, Edit, edits};
 use crate::Attack;
 
-const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
-const TARGET: &str = "linux-x64";
+pub(super) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+pub(super) const TARGET: &str = "linux-x64";
 
 const HONEST: &[File<'static>] = &[
     ("bin/run", true, b"\x7fELF"),

@@ -355,11 +355,7 @@ pub fn name_attacks() -> Vec<Attack> {
             &[".github/hooks/pre-commit"],
         ),
         ("UNSAFE_NAME", &["a/.GIT/config"], &["a/.GITX/config"]),
-        (
-            "UNSAFE_NAME",
-            &[".g\u{200c}it/config"],
-            &[".gitx/config"],
-        ),
+        ("UNSAFE_NAME", &[".g\u{200c}it/config"], &[".gitx/config"]),
         ("UNSAFE_NAME", &["GIT~1/config"], &["GIT~x/config"]),
         ("UNSAFE_NAME", &[".git. ./config"], &[".git.x/config"]),
         (
@@ -394,7 +390,7 @@ pub fn name_attacks() -> Vec<Attack> {
 const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
 /// An honest changeset, manifest only.
-fn changeset() -> String {
+pub(super) fn changeset() -> String {
     format!(
         r#"{{"format":"prime-agent-workspace","version":1,"kind":"changeset","workspaceId":"w","baseSnapshotId":"{HASH}","snapshotId":"{HASH}","totalBytes":7,"entries":[{{"operation":"add","path":"a","size":3,"mode":100644,"sha256":"{HASH}","offset":0}},{{"operation":"delete","path":"b","baseHash":"{HASH}"}},{{"operation":"change","path":"c","size":4,"mode":100755,"sha256":"{HASH}","offset":3,"baseHash":"{HASH}"}}]}}"#
     )
