@@ -6,6 +6,7 @@
 //! repaired: it is exactly right or it is refused with one code.
 #![forbid(unsafe_code)]
 
+mod apply;
 mod beneath;
 mod choice;
 mod code;
@@ -31,6 +32,9 @@ mod staging;
 mod tree;
 mod workspace;
 
+#[doc(hidden)]
+pub use apply::rehearsal;
+pub use apply::{Applied, Kept, Recovered, apply, recover};
 pub use choice::{Choice, Everything, Without};
 pub use code::{ArchiveCode, ArchiveError};
 pub use directory::pack_directory;

@@ -1,0 +1,46 @@
+//! Applying with somebody looking on, for tests: told each act before it is done, they can edit the
+//! tree at exactly that moment.
+
+use super::{Applied, Look, Recovered, apply_watched, recover_locked};
+use crate::beneath;
+use crate::code::ArchiveError;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// How carefully a changeset is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// As [`crate::apply()`] does.
+    Full,
+    /// Without looking at what came out of the tree: the control that must fail.
+    NoSecondLook,
+}
+
+/// As [`crate::apply()`]; `watch` is told the name of each act before it is done.
+///
+/// # Errors
+/// As [`crate::apply()`].
+pub fn apply(
+    archive: &File,
+    dir: &Path,
+    care: Care,
+    watch: &mut dyn FnMut(&str),
+) -> Result<Applied, ArchiveError> {
+    let look = match care {
+        Care::Full => Look::Always,
+        Care::NoSecondLook => Look::Never,
+    };
+    let mut told = |act| watch(&format!("{act:?}"));
+    apply_watched(archive, dir, &(), look, &mut told)
+}
+
+/// As [`crate::recover`]; `watch` is told the name of each act before it is done.
+///
+/// # Errors
+/// As [`crate::recover`].
+pub fn recover(dir: &Path, watch: &mut dyn FnMut(&str)) -> Result<Recovered, ArchiveError> {
+    let root = beneath::open_root(dir)?;
+    super::lock(root.as_fd())?;
+    recover_locked(root.as_fd(), &mut |act| watch(&format!("{act:?}")))
+}
