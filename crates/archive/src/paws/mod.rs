@@ -1,10 +1,12 @@
 //! PAWS1: a workspace, whole (a snapshot) or as what changed (a changeset).
 
 mod changeset;
+mod difference;
 mod file;
 mod manifest;
 
 pub use changeset::{Change, Changeset};
+pub use difference::{Compared, changeset_between, pack_changeset};
 pub(crate) use file::{Outline, Whole};
 pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
 pub(crate) use manifest::decode_manifest;
