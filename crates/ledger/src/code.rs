@@ -6,6 +6,15 @@ flightproof_core::refusal_codes! {
         /// The file or its folder cannot be used.
         LedgerUnreadable = "LEDGER_UNREADABLE", Environment,
             "the ledger exists but cannot be read as a ledger", "a ledger made anew would forget what was already admitted", "restore the file from a backup, or move it away after looking at every branch it may have moved";
+        /// A row, an index or a page is not what was written.
+        LedgerDamaged = "LEDGER_DAMAGED", Environment,
+            "the ledger holds bytes that were not written by this program", "a changed bit could read as another amount or another outcome", "restore the newest backup whose head is the anchored one, and look at the disk";
+        /// The anchor says more than the ledger knows.
+        LedgerBehind = "LEDGER_BEHIND", Environment,
+            "the ledger does not reach the point its anchor names", "an old copy, or one without its log, has forgotten what was acknowledged and would do it again", "put back the newest files, log included; if they are lost, look at every branch, run and bill by hand before starting anew";
+        /// There is no anchor to hold the ledger against.
+        LedgerUnanchored = "LEDGER_UNANCHORED", Environment,
+            "the file that anchors the ledger's head is missing, damaged, of another ledger, or far behind", "without it an old copy of the ledger would look like the newest", "put the anchor back beside the ledger; both are copied together or not at all";
         /// A later program wrote it.
         LedgerTooNew = "LEDGER_TOO_NEW", TooNew,
             "the ledger was written by a newer version of this program", "an older program would misread what the newer one wrote", "use the newer program";
@@ -21,6 +30,9 @@ flightproof_core::refusal_codes! {
         /// A commit failed, or an earlier one on this handle did.
         CommitUncertain = "COMMIT_UNCERTAIN", Environment,
             "a write to the ledger failed, and whether it is on disk is unknown", "after a failed commit only a fresh reading tells the truth", "free disk space or look at the disk, then run again: the next run reads what is really there";
+        /// Closing did not end well.
+        CloseUncertain = "CLOSE_UNCERTAIN", Environment,
+            "whether everything was put away cannot be told", "an earlier success must not hide a close that failed", "look at the named owner and at the disk; nothing acknowledged depends on the close";
         /// The key is taken by a request for another certificate.
         RequestDiffers = "REQUEST_DIFFERS", Usage,
             "the same commit was already asked into this branch under another certificate", "one admission has one certificate", "use the certificate of the first request, or look at its receipt";

@@ -1,15 +1,22 @@
-//! Durable state: which admissions were intended, how each ended, and the receipt of each.
+//! Durable state: what was admitted, what was spent, what was answered, and what is still to be sent.
 //!
-//! One SQLite file, written by one process at a time. What is written here is on disk before the
-//! call returns; a commit that fails is reported as uncertain, never as undone.
+//! One SQLite file, one writer at a time. What is written here is on disk before the call returns; a
+//! commit that fails is reported as uncertain, never as undone. Each protocol is a pure function
+//! `decide(State, Event) -> (State, Effects)`; SQL only loads and stores.
 #![forbid(unsafe_code)]
 
 mod admission;
+mod admissions;
+mod anchor;
 mod code;
+pub mod faults;
 mod lock;
+mod schema;
+mod seal;
 mod store;
 
 pub use admission::{Admission, AdmissionId, AdmissionKey, Intended, State};
+pub use anchor::Head;
 pub use code::{LedgerCode, LedgerError};
 pub use lock::AdmissionLock;
-pub use store::Ledger;
+pub use store::{Ledger, Reading, Writing};

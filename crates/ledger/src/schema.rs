@@ -1,0 +1,211 @@
+//! The tables, version by version, and how an older ledger becomes one of today.
+//!
+//! A table's text is kept exactly as SQLite stores it, so that a ledger whose tables are not those
+//! of its version is refused. A change of any text below is a new version with its own migration.
+
+use crate::store::unreadable;
+use crate::{LedgerCode, LedgerError};
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Version of the tables; grows with every change of them.
+pub(crate) const VERSION: i64 = 2;
+/// "FLTP": tells our file from any other SQLite file.
+const APPLICATION: i64 = 0x464c_5450;
+
+/// Refuses what is not a ledger this program can read; brings an older one up to today. `identity`
+/// names the ledger for its anchor, which is on disk before the migration commits.
+pub(crate) fn bring_up_to_date(
+    connection: &mut Connection,
+    identity: impl FnOnce() -> Result<[u8; 16], LedgerError>,
+) -> Result<(), LedgerError> {
+    if pragma(connection, "application_id")? != APPLICATION {
+        return Err(unreadable("another program's file"));
+    }
+    match pragma(connection, "user_version")? {
+        VERSION => check(connection, CURRENT),
+        1 => {
+            check(connection, VERSION_1)?;
+            migrate_1(connection, &identity()?)?;
+            check(connection, CURRENT)
+        }
+        newer if newer > VERSION => Err(LedgerCode::LedgerTooNew
+            .refuse(format!("version {newer}, this program reads {VERSION}"))),
+        other => Err(unreadable(format!("version {other}"))),
+    }
+}
+
+/// The version of the tables as the file says it.
+pub(crate) fn version(connection: &Connection) -> Result<i64, LedgerError> {
+    pragma(connection, "user_version")
+}
+
+/// Writes the tables into an empty database.
+pub(crate) fn write(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
+    let tx = connection.transaction().map_err(unreadable)?;
+    for text in CURRENT {
+        tx.execute_batch(text).map_err(unreadable)?;
+    }
+    finish(&tx, identity)?;
+    tx.pragma_update(None, "application_id", APPLICATION)
+        .map_err(unreadable)?;
+    tx.commit()
+        .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(unreadable)?;
+    // Another process may have been first.
+    if version(&tx)? == VERSION {
+        return Ok(());
+    }
+    let admissions = "id, repository, branch, baseline, head, certificate, state, intended_at, settled_at, receipt";
+    let steps = [
+        "ALTER TABLE admissions RENAME TO admissions_1".to_owned(),
+        "DROP INDEX one_per_key".to_owned(),
+    ];
+    for step in steps {
+        tx.execute_batch(&step).map_err(unreadable)?;
+    }
+    for text in CURRENT {
+        tx.execute_batch(text).map_err(unreadable)?;
+    }
+    tx.execute_batch(&format!(
+        "INSERT INTO admissions ({admissions}, seal)
+             SELECT {admissions}, row_seal({admissions}) FROM admissions_1 ORDER BY id;
+         DROP TABLE admissions_1"
+    ))
+    .map_err(unreadable)?;
+    finish(&tx, identity)?;
+    tx.commit()
+        .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+fn finish(tx: &Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
+    tx.execute("INSERT INTO identity (one, id) VALUES (1, ?1)", [identity])
+        .map_err(unreadable)?;
+    tx.pragma_update(None, "user_version", VERSION)
+        .map_err(unreadable)
+}
+
+fn pragma(connection: &Connection, name: &str) -> Result<i64, LedgerError> {
+    connection
+        .pragma_query_value(None, name, |row| row.get(0))
+        .map_err(unreadable)
+}
+
+fn check(connection: &Connection, tables: &[&str]) -> Result<(), LedgerError> {
+    let mut select = connection
+        .prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
+        .map_err(unreadable)?;
+    let mut found: Vec<String> = select
+        .query_map((), |row| row.get(0))
+        .and_then(Iterator::collect)
+        .map_err(unreadable)?;
+    found.sort_unstable();
+    let mut expected = tables.to_vec();
+    expected.sort_unstable();
+    if found == expected {
+        return Ok(());
+    }
+    Err(unreadable("its tables are not those of its version"))
+}
+
+/// Version 1: admissions alone. An outcome that proved nothing happened frees its key; every other
+/// one keeps it for good.
+const VERSION_1: &[&str] = &[
+    "CREATE TABLE admissions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    baseline TEXT NOT NULL CHECK (length(baseline) = 40),
+    head TEXT NOT NULL CHECK (length(head) = 40),
+    certificate TEXT NOT NULL CHECK (length(certificate) = 64),
+    state TEXT NOT NULL CHECK (state IN ('intended', 'applied', 'not-applied', 'superseded', 'unknown')),
+    intended_at INTEGER NOT NULL,
+    settled_at INTEGER CHECK ((settled_at IS NULL) = (state = 'intended')),
+    receipt BLOB CHECK ((receipt IS NOT NULL) = (state = 'applied'))
+) STRICT",
+    ONE_PER_KEY,
+];
+
+const ONE_PER_KEY: &str =
+    "CREATE UNIQUE INDEX one_per_key ON admissions (repository, branch, baseline, head)
+    WHERE state <> 'not-applied'";
+
+/// Today's tables. Each row carries `seal`, a digest of its other columns: SQLite has no checksums
+/// for the pages of its main file, and a changed bit must never read as another amount or state.
+const CURRENT: &[&str] = &[
+    "CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL CHECK (length(id) = 16)) STRICT",
+    "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT",
+    "CREATE TABLE admissions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    baseline TEXT NOT NULL CHECK (length(baseline) = 40),
+    head TEXT NOT NULL CHECK (length(head) = 40),
+    certificate TEXT NOT NULL CHECK (length(certificate) = 64),
+    state TEXT NOT NULL CHECK (state IN ('intended', 'applied', 'not-applied', 'superseded', 'unknown')),
+    intended_at INTEGER NOT NULL,
+    settled_at INTEGER CHECK ((settled_at IS NULL) = (state = 'intended')),
+    receipt BLOB CHECK ((receipt IS NOT NULL) = (state = 'applied')),
+    seal INTEGER NOT NULL
+) STRICT",
+    ONE_PER_KEY,
+    "CREATE TABLE caps (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope TEXT NOT NULL CHECK (scope IN ('run', 'utc-day', 'total')),
+    micro_usd INTEGER NOT NULL CHECK (micro_usd > 0),
+    micro_eur INTEGER CHECK (micro_eur > 0),
+    rate INTEGER CHECK ((rate IS NULL) = (micro_eur IS NULL)),
+    stated_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE days (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    utc_day INTEGER NOT NULL CHECK (utc_day >= 0),
+    confirmed INTEGER NOT NULL CHECK (confirmed IN (0, 1)),
+    noted_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE holds (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL UNIQUE,
+    request TEXT NOT NULL CHECK (length(request) = 64),
+    parent TEXT,
+    parent_cap INTEGER CHECK ((parent_cap IS NULL) = (parent IS NULL)),
+    utc_day INTEGER NOT NULL,
+    limit_micros INTEGER NOT NULL CHECK (limit_micros > 0),
+    held INTEGER NOT NULL CHECK (held >= limit_micros),
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'running', 'reported', 'settled', 'unknown', 'resolved', 'released')),
+    actual INTEGER CHECK ((actual IS NOT NULL) = (state IN ('reported', 'settled', 'resolved'))),
+    evidence TEXT CHECK ((evidence IS NOT NULL) = (state IN ('reported', 'settled', 'resolved'))),
+    reserved_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE INDEX live_holds ON holds (state, utc_day) WHERE state IN ('reserved', 'running', 'reported', 'unknown')",
+    "CREATE INDEX holds_of_a_parent ON holds (parent) WHERE parent IS NOT NULL",
+    "CREATE TABLE resolutions (
+    run TEXT PRIMARY KEY,
+    micro_usd INTEGER NOT NULL CHECK (micro_usd >= 0),
+    evidence TEXT NOT NULL CHECK (length(evidence) = 64),
+    statement BLOB NOT NULL,
+    key BLOB NOT NULL CHECK (length(key) = 32),
+    signature BLOB NOT NULL CHECK (length(signature) = 64),
+    resolved_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TRIGGER resolutions_stay BEFORE DELETE ON resolutions BEGIN SELECT RAISE(ABORT, 'append-only'); END",
+    "CREATE TABLE incidents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('settled-after-release', 'settled-twice', 'settled-after-resolution')),
+    claimed INTEGER NOT NULL CHECK (claimed >= 0),
+    added INTEGER NOT NULL CHECK (added >= 0),
+    utc_day INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+];

@@ -1,0 +1,212 @@
+//! The handle: opening, reading, writing, closing.
+
+mod connect;
+mod create;
+mod writing;
+
+pub(crate) use connect::check_private;
+pub(crate) use writing::Table;
+pub use writing::{Reading, Writing};
+
+use crate::anchor::{Anchor, Head};
+use crate::{AdmissionLock, LedgerCode, LedgerError, faults};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The state of record of one user on one machine.
+///
+/// Everything is read and written through closures: [`Ledger::read`] sees one moment, and what
+/// [`Ledger::write`] changes is on disk as a whole before it returns, or not at all. After a failed
+/// commit the handle refuses everything: what is on disk is then unknown to it, and only
+/// [`Ledger::reopen`] may say.
+#[derive(Debug)]
+pub struct Ledger {
+    connection: Connection,
+    anchor: Anchor,
+    identity: [u8; 16],
+    directory: PathBuf,
+    poisoned: bool,
+}
+
+impl Ledger {
+    /// Name of the file in the state folder.
+    pub const FILE: &'static str = "ledger.sqlite";
+    /// Name of the file that holds its head, in the same folder.
+    pub const ANCHOR: &'static str = Anchor::FILE;
+
+    /// Opens the ledger in `directory`, making folder and file when there is none.
+    ///
+    /// # Errors
+    /// `LEDGER_EXPOSED` if others could write it; `LEDGER_UNREADABLE`, `LEDGER_DAMAGED` or
+    /// `LEDGER_TOO_NEW` for a file that is there and is not a whole ledger of this version (it is
+    /// never made anew); `LEDGER_BEHIND` or `LEDGER_UNANCHORED` for one that does not reach what its
+    /// anchor says; `LEDGER_NOT_DURABLE` if the storage does not take the settings; `LEDGER_BUSY` if
+    /// another process holds it too long.
+    pub fn open(directory: &Path) -> Result<Self, LedgerError> {
+        create::make_directory(directory)?;
+        connect::check_storage(directory)?;
+        let file = directory.join(Self::FILE);
+        if std::fs::symlink_metadata(&file).is_err() {
+            create::create(directory, &file)?;
+        }
+        connect::check_file(&file)?;
+        let mut connection = connect::connect(&file)?;
+        create::migrate(directory, &mut connection)?;
+        connect::make_durable(&connection)?;
+        connect::check_whole(&connection, &file)?;
+        let identity = connect::identity(&connection)?;
+        let anchor = Anchor::open(&directory.join(Self::ANCHOR))?;
+        let ledger = Self {
+            connection,
+            anchor,
+            identity,
+            directory: directory.to_owned(),
+            poisoned: false,
+        };
+        ledger.hold_against_anchor()?;
+        Ok(ledger)
+    }
+
+    /// Drops this handle and opens the ledger anew: the only way on after `COMMIT_UNCERTAIN`.
+    ///
+    /// # Errors
+    /// As [`Ledger::open`].
+    pub fn reopen(self) -> Result<Self, LedgerError> {
+        let directory = self.directory.clone();
+        drop(self);
+        Self::open(&directory)
+    }
+
+    /// Closes the ledger: moves the log into the main file, and puts file, anchor and folder on
+    /// disk. Nothing that was acknowledged depends on it.
+    ///
+    /// # Errors
+    /// `CLOSE_UNCERTAIN` if the storage refused any of it, or an earlier commit failed.
+    pub fn close(self) -> Result<(), LedgerError> {
+        if self.poisoned {
+            return Err(LedgerCode::CloseUncertain.refuse("an earlier commit failed"));
+        }
+        let uncertain = |e: LedgerError| LedgerCode::CloseUncertain.refuse(e.detail);
+        connect::checkpoint(&self.connection).map_err(uncertain)?;
+        self.anchor.sync().map_err(uncertain)?;
+        self.connection
+            .close()
+            .map_err(|(_, e)| LedgerCode::CloseUncertain.refuse(e))?;
+        create::sync_folder(&self.directory).map_err(uncertain)
+    }
+
+    /// Waits for the right to move branches. Held by an admission from before its intent to after
+    /// its outcome, and by a recovery throughout.
+    ///
+    /// # Errors
+    /// `LEDGER_BUSY` if another process does not let go in time.
+    pub fn lock_admissions(&self, patience: Duration) -> Result<AdmissionLock, LedgerError> {
+        AdmissionLock::acquire(&self.directory.join("admission.lock"), patience)
+    }
+
+    /// The ledger's own name, given when it was made. Signed statements name it, so that none fits
+    /// another ledger.
+    pub fn identity(&self) -> String {
+        self.identity.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// How far the ledger has come.
+    ///
+    /// # Errors
+    /// As [`Ledger::read`].
+    pub fn head(&self) -> Result<Head, LedgerError> {
+        self.read(|reading| reading.head(&self.anchor, &self.identity))
+    }
+
+    /// Reads, all of it at one moment.
+    ///
+    /// # Errors
+    /// `COMMIT_UNCERTAIN` after a failed commit, `LEDGER_UNREADABLE`, and those of `query`.
+    pub fn read<T>(
+        &self,
+        query: impl FnOnce(&Reading<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        self.usable()?;
+        let tx = self
+            .connection
+            .unchecked_transaction()
+            .map_err(unreadable)?;
+        query(&Reading::new(&tx))
+    }
+
+    /// Writes: everything `change` does is committed and on disk when this returns, or none of it
+    /// happened. One writer at a time, over all processes.
+    ///
+    /// # Errors
+    /// Those of `change`, and then nothing was written; `LEDGER_BUSY` if another writer does not let
+    /// go in time; `LEDGER_BEHIND` if the ledger lost what was anchored; `COMMIT_UNCERTAIN` if the
+    /// commit failed: reopen, and look up what `change` was about.
+    pub fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Writing<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        self.usable()?;
+        let turn = self.anchor.turn(BUSY)?;
+        let tx = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(unreadable)?;
+        let writing = Writing::begin(&tx, &self.anchor, &self.identity)?;
+        let answer = change(&writing);
+        if writing.storage_failed() {
+            self.poisoned = true;
+        }
+        let answer = answer?;
+        let Some((head, at_once)) = writing.finish()? else {
+            return Ok(answer);
+        };
+        faults::reach(faults::Point::BeforeCommit);
+        let committed = tx
+            .commit()
+            .map_err(|e| LedgerCode::CommitUncertain.refuse(e));
+        faults::reach(faults::Point::AfterCommit);
+        let anchored = committed.and_then(|()| {
+            self.anchor
+                .advance(&self.identity, head, at_once)
+                .map_err(|e| LedgerCode::CommitUncertain.refuse(e.detail))
+        });
+        drop(turn);
+        if anchored.is_err() {
+            self.poisoned = true;
+        }
+        anchored.map(|()| answer)
+    }
+
+    fn usable(&self) -> Result<(), LedgerError> {
+        if self.poisoned {
+            return Err(
+                LedgerCode::CommitUncertain.refuse("an earlier commit on this handle failed")
+            );
+        }
+        Ok(())
+    }
+
+    /// A program that died between a commit and its anchor left the anchor behind: it is brought up
+    /// here. One that is ahead of the ledger means that the ledger has forgotten something.
+    fn hold_against_anchor(&self) -> Result<(), LedgerError> {
+        let _turn = self.anchor.turn(BUSY)?;
+        let head = self.head()?;
+        if self.anchor.read(&self.identity)? != head {
+            self.anchor.advance(&self.identity, head, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// How long a writer waits for another one.
+const BUSY: Duration = Duration::from_secs(10);
+
+pub(crate) fn unreadable(reason: impl std::fmt::Display) -> LedgerError {
+    LedgerCode::LedgerUnreadable.refuse(reason)
+}
+
+/// SQLite integers are signed; a time beyond them is as good as the last one.
+pub(crate) fn seconds(unix: u64) -> i64 {
+    i64::try_from(unix).unwrap_or(i64::MAX)
+}

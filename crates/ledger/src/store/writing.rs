@@ -1,0 +1,338 @@
+use crate::anchor::{Anchor, Head, REMEMBERED};
+use crate::seal;
+use crate::store::unreadable;
+use crate::{LedgerCode, LedgerError};
+use flightproof_core::{Digest, Hasher};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql};
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+
+/// One moment of the ledger.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    connection: &'a Connection,
+    storage_failed: Cell<bool>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self {
+            connection,
+            storage_failed: Cell::new(false),
+        }
+    }
+
+    /// The last commit, found from the anchored one: an anchor may be behind, never ahead.
+    pub(super) fn head(&self, anchor: &Anchor, identity: &[u8; 16]) -> Result<Head, LedgerError> {
+        let anchored = anchor.read(identity)?;
+        let mut head = self.anchored(anchored, identity)?;
+        for _ in 0..REMEMBERED {
+            match self.head_at(head.seq + 1)? {
+                Some(next) if next.seq == head.seq + 1 => head = next,
+                _ => break,
+            }
+        }
+        Ok(head)
+    }
+
+    fn anchored(&self, anchored: Head, identity: &[u8; 16]) -> Result<Head, LedgerError> {
+        let found = match anchored.seq {
+            0 => Some(Head::first(identity)),
+            seq => self.head_at(seq)?,
+        };
+        match found {
+            Some(found) if found == anchored => Ok(found),
+            Some(found) if found.seq > anchored.seq => {
+                Err(LedgerCode::LedgerUnanchored.refuse(format!(
+                    "the anchor is at {}, far behind {}",
+                    anchored.seq, found.seq
+                )))
+            }
+            found => Err(LedgerCode::LedgerBehind.refuse(format!(
+                "anchored at {}, found {}",
+                anchored.seq,
+                match found {
+                    Some(found) if found.seq == anchored.seq => "another history".to_owned(),
+                    Some(found) => format!("{} in its place", found.seq),
+                    None => "nothing in its place".to_owned(),
+                }
+            ))),
+        }
+    }
+
+    fn head_at(&self, seq: u64) -> Result<Option<Head>, LedgerError> {
+        self.first(
+            "SELECT seq, chain FROM heads WHERE slot = ?1",
+            &[&(seq % REMEMBERED).cast_signed()],
+            |row| {
+                Ok(Head {
+                    seq: row.get::<_, i64>(0)?.cast_unsigned(),
+                    chain: Digest::from_bytes(row.get(1)?),
+                })
+            },
+        )
+    }
+
+    /// The first row of a query, if there is one.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, LedgerError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_row(parameters, read).optional())
+            .map_err(|e| self.failed(e))
+    }
+
+    /// All rows of a query.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, LedgerError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_map(parameters, read)?.collect())
+            .map_err(|e| self.failed(e))
+    }
+
+    /// The first row of a table that a condition names, its seal verified.
+    pub(crate) fn sealed<T>(
+        &self,
+        table: &Table,
+        condition: &str,
+        parameters: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, LedgerError> {
+        let sql = table.select(condition);
+        let whole = table.width();
+        self.first(&sql, parameters, |row| {
+            Ok((row.get::<_, bool>(whole)?, read(row)?))
+        })?
+        .map(|(whole, value)| table.whole(whole, value))
+        .transpose()
+    }
+
+    /// All rows of a table that a condition names, each seal verified.
+    pub(crate) fn all_sealed<T>(
+        &self,
+        table: &Table,
+        condition: &str,
+        parameters: &[&dyn ToSql],
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, LedgerError> {
+        let sql = table.select(condition);
+        let whole = table.width();
+        self.all(&sql, parameters, |row| {
+            Ok((row.get::<_, bool>(whole)?, read(row)?))
+        })?
+        .into_iter()
+        .map(|(whole, value)| table.whole(whole, value))
+        .collect()
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> LedgerError {
+        let of_storage = matches!(
+            error.sqlite_error_code(),
+            Some(
+                ErrorCode::SystemIoFailure
+                    | ErrorCode::DiskFull
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::OutOfMemory
+                    | ErrorCode::ReadOnly
+            )
+        );
+        if of_storage {
+            self.storage_failed.set(true);
+        }
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                LedgerCode::LedgerDamaged.refuse(error)
+            }
+            _ => unreadable(error),
+        }
+    }
+
+    /// Whether the storage refused something: then the handle is done for.
+    pub(super) fn storage_failed(&self) -> bool {
+        self.storage_failed.get()
+    }
+}
+
+/// One transaction that writes. It sees what it wrote.
+pub struct Writing<'a> {
+    reading: Reading<'a>,
+    head: Head,
+    log: RefCell<Hasher>,
+    changed: Cell<bool>,
+    at_once: Cell<bool>,
+}
+
+impl<'a> Deref for Writing<'a> {
+    type Target = Reading<'a>;
+    fn deref(&self) -> &Reading<'a> {
+        &self.reading
+    }
+}
+
+impl std::fmt::Debug for Writing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Writing(after {})", self.head.seq)
+    }
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn begin(
+        connection: &'a Connection,
+        anchor: &Anchor,
+        identity: &[u8; 16],
+    ) -> Result<Self, LedgerError> {
+        let reading = Reading::new(connection);
+        let head = reading.head(anchor, identity)?;
+        let mut log = Hasher::new();
+        log.update(head.chain.as_bytes());
+        Ok(Self {
+            reading,
+            head,
+            log: RefCell::new(log),
+            changed: Cell::new(false),
+            at_once: Cell::new(false),
+        })
+    }
+
+    /// Runs one statement that changes rows; returns how many. Statement and values go into the
+    /// chain of heads.
+    pub(crate) fn change(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+    ) -> Result<usize, LedgerError> {
+        let mut log = self.log.borrow_mut();
+        seal::take(&mut log, rusqlite::types::ValueRef::Text(sql.as_bytes()));
+        for parameter in parameters {
+            seal::take_parameter(&mut log, *parameter).map_err(unreadable)?;
+        }
+        self.changed.set(true);
+        self.reading
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(parameters))
+            .map_err(|e| self.failed(e))
+    }
+
+    /// Inserts a sealed row; the values are those of the table's columns, in order.
+    pub(crate) fn insert(&self, table: &Table, values: &[&dyn ToSql]) -> Result<(), LedgerError> {
+        self.change(&table.insert(), values).map(drop)
+    }
+
+    /// The number the next row of an AUTOINCREMENT table gets: never one that was given before.
+    pub(crate) fn next_id(&self, table: &Table) -> Result<i64, LedgerError> {
+        let last = self.first(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?1",
+            &[&table.name],
+            |row| row.get::<_, i64>(0),
+        )?;
+        Ok(last.unwrap_or(0).saturating_add(1))
+    }
+
+    /// Changes rows of a sealed table and seals them anew; returns how many. The condition has the
+    /// first parameters, the assignments the others; no assignment changes what the condition names.
+    pub(crate) fn update(
+        &self,
+        table: &Table,
+        assignments: &str,
+        condition: &str,
+        parameters: &[&dyn ToSql],
+    ) -> Result<usize, LedgerError> {
+        let (name, columns) = (table.name, table.columns);
+        let changed = self.change(
+            &format!("UPDATE {name} SET {assignments} WHERE {condition}"),
+            parameters,
+        )?;
+        if changed > 0 {
+            self.reading
+                .connection
+                .prepare_cached(&format!(
+                    "UPDATE {name} SET seal = {}({columns}) WHERE {condition} AND seal <> {}({columns})",
+                    seal::FUNCTION,
+                    seal::FUNCTION
+                ))
+                .and_then(|mut reseal| {
+                    let keys = reseal.parameter_count().min(parameters.len());
+                    reseal.execute(&parameters[..keys])
+                })
+                .map_err(|e| self.failed(e))?;
+        }
+        Ok(changed)
+    }
+
+    /// Has this commit anchored on disk before it is acknowledged: for money and admissions.
+    pub(crate) fn anchor_at_once(&self) {
+        self.at_once.set(true);
+    }
+
+    /// Records the new head; `None` if nothing changed and there is nothing to commit.
+    pub(super) fn finish(&self) -> Result<Option<(Head, bool)>, LedgerError> {
+        if !self.changed.get() {
+            return Ok(None);
+        }
+        let head = Head {
+            seq: self.head.seq + 1,
+            chain: self.log.borrow().clone().finish(),
+        };
+        self.reading
+            .connection
+            .prepare_cached("INSERT OR REPLACE INTO heads (slot, seq, chain) VALUES (?1, ?2, ?3)")
+            .and_then(|mut insert| {
+                insert.execute((
+                    (head.seq % REMEMBERED).cast_signed(),
+                    head.seq.cast_signed(),
+                    head.chain.as_bytes(),
+                ))
+            })
+            .map_err(|e| self.failed(e))?;
+        Ok(Some((head, self.at_once.get())))
+    }
+}
+
+/// A table whose rows are sealed.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// Every column but `seal`, in order, as SQL lists them.
+    pub(crate) columns: &'static str,
+}
+
+impl Table {
+    /// Column of a selected row that says whether its seal is right.
+    fn width(&self) -> usize {
+        self.columns.split(',').count()
+    }
+
+    fn select(&self, condition: &str) -> String {
+        let (name, columns) = (self.name, self.columns);
+        format!(
+            "SELECT {columns}, seal = {}({columns}) FROM {name} WHERE {condition}",
+            seal::FUNCTION
+        )
+    }
+
+    fn insert(&self) -> String {
+        let (name, columns) = (self.name, self.columns);
+        let places: Vec<String> = (1..=self.width()).map(|n| format!("?{n}")).collect();
+        let places = places.join(", ");
+        format!(
+            "INSERT INTO {name} ({columns}, seal) VALUES ({places}, {}({places}))",
+            seal::FUNCTION
+        )
+    }
+
+    fn whole<T>(&self, whole: bool, value: T) -> Result<T, LedgerError> {
+        if whole {
+            return Ok(value);
+        }
+        Err(LedgerCode::LedgerDamaged.refuse(format!("a row of {}", self.name)))
+    }
+}
