@@ -6,6 +6,7 @@ mod code;
 
 pub mod command;
 pub mod flight;
+pub mod meter;
 pub mod plan;
 pub mod registry;
 pub mod show;

@@ -13,6 +13,8 @@ use crate::listing::Limits;
 use crate::payload::check_hash;
 use flightproof_core::{CommitId, Digest, PathFault, RelPath};
 
+/// Bytes before the manifest: magic and length. A fact of the format.
+pub const HEADER_BYTES: usize = LAYOUT.header_bytes();
 /// Most bytes of a manifest, 4 MiB. A fact of the format.
 pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
 /// Most files. A fact of the format.

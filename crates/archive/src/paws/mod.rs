@@ -20,6 +20,8 @@ use crate::order;
 use crate::payload::check_hash;
 use flightproof_core::{Digest, RelPath};
 
+/// Bytes before the manifest: magic and length. A fact of the format.
+pub const HEADER_BYTES: usize = LAYOUT.header_bytes();
 /// Most bytes of a manifest, 64 MiB: 100,000 entries with the longest paths. A fact of the format.
 pub const MAX_MANIFEST_BYTES: usize = 64 << 20;
 /// Most entries of a manifest. A fact of the format.

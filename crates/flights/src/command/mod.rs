@@ -1,5 +1,6 @@
 //! The commands of the program, one module each.
 
+mod archive;
 mod cert;
 mod certify;
 mod doctor;
@@ -29,6 +30,11 @@ enum Command {
     Certify(CertifyArgs),
     /// Fly the plans in flights/: replay their recordings, or fly them for real.
     Run(RunArgs),
+    /// Pack, look at, verify and unpack archives.
+    Archive {
+        #[command(subcommand)]
+        command: ArchiveCommand,
+    },
     /// Check certificates.
     Cert {
         #[command(subcommand)]
@@ -53,6 +59,7 @@ impl Command {
     fn stage(&self) -> &'static str {
         match self {
             Self::Certify(_) | Self::Run(_) => "plan",
+            Self::Archive { .. } => "archive",
             Self::Cert { .. } => "verify",
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
@@ -144,6 +151,60 @@ pub struct RunArgs {
 }
 
 #[derive(Subcommand)]
+enum ArchiveCommand {
+    /// Pack a working directory: what git would track, without secrets. Says what was left out.
+    Pack {
+        /// The directory.
+        dir: PathBuf,
+        /// The archive. Replaced in one step if it exists.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Name of the workspace in the manifest; default: the directory's name.
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+        #[command(flatten)]
+        choice: ChoiceArgs,
+    },
+    /// List the entries of an archive, verified; or read its manifest alone.
+    Inspect {
+        /// The archive.
+        file: PathBuf,
+        /// Read header and manifest and nothing else. A workspace must end there.
+        #[arg(long)]
+        header_only: bool,
+        /// Length of the whole archive, for the manifest of an artifact; default: the file's.
+        #[arg(long, value_name = "N", requires = "header_only")]
+        total_size: Option<u64>,
+    },
+    /// Verify every byte of an archive.
+    Verify {
+        /// The archive.
+        file: PathBuf,
+    },
+    /// Write the tree of an archive, whole or not at all.
+    Extract {
+        /// The archive: a snapshot or an artifact.
+        file: PathBuf,
+        /// Where to. It must not exist; its parent must.
+        dir: PathBuf,
+    },
+}
+
+/// What of a working directory travels.
+#[derive(Args)]
+struct ChoiceArgs {
+    /// Take every file: neither .gitignore nor the deny list is asked.
+    #[arg(long, conflicts_with_all = ["deny", "admit"])]
+    everything: bool,
+    /// Leave out what this pattern names as well (repeatable).
+    #[arg(long, value_name = "PATTERN")]
+    deny: Vec<String>,
+    /// Take what this pattern names although the deny list says no (repeatable).
+    #[arg(long, value_name = "PATTERN")]
+    admit: Vec<String>,
+}
+
+#[derive(Subcommand)]
 enum CertCommand {
     /// Check a certificate against keys, a subject and a policy.
     Verify(VerifyArgs),
@@ -211,6 +272,7 @@ fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
     match command {
         Command::Certify(args) => certify::run(&args, format),
         Command::Run(args) => run::run(&args, format),
+        Command::Archive { command } => archive::run(&command, format),
         Command::Cert {
             command: CertCommand::Verify(args),
         } => cert::verify(&args, format),

@@ -1,0 +1,215 @@
+//! `flights archive`: pack, look at, verify and unpack the two archive formats.
+
+mod report;
+
+use super::{ArchiveCommand, ChoiceArgs};
+use crate::FlightsCode;
+use crate::meter::Meter;
+use crate::show::{self, Format};
+use flightproof_archive::{ArchiveError, Progress};
+use flightproof_archive::{
+    Choice, Everything, Extraction, Names, Selection, Workspace, paar, paws,
+};
+use flightproof_core::{Exit, Refusal, RelPath, escape};
+use report::{MAX_SHOWN, Report};
+use rustix::fs::FileType;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// Does what is asked and prints what came of it.
+///
+/// # Errors
+/// Whatever the archive, a directory or the file system is refused for.
+pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refusal> {
+    let report = match command {
+        ArchiveCommand::Pack {
+            dir,
+            output,
+            workspace,
+            choice,
+        } => pack(dir, output, workspace.as_deref(), choice, format)?,
+        ArchiveCommand::Inspect {
+            file,
+            header_only: false,
+            ..
+        } => verified(file, format)?.with_entries(),
+        ArchiveCommand::Inspect {
+            file, total_size, ..
+        } => header(file, *total_size)?.with_entries(),
+        ArchiveCommand::Verify { file } => verified(file, format)?,
+        ArchiveCommand::Extract { file, dir } => extract(file, dir, format)?,
+    };
+    report.print(format);
+    Ok(Exit::Passed)
+}
+
+fn pack(
+    dir: &Path,
+    output: &Path,
+    workspace: Option<&str>,
+    choice: &ChoiceArgs,
+    format: Format,
+) -> Result<Report, Refusal> {
+    let id = workspace.map_or_else(|| directory_name(dir), str::to_owned);
+    let meter = Meter::new("packed", None, format);
+    let (snapshot, selection) = choose(choice, dir, output, |choice| {
+        paws::pack_file(dir, id, choice, output, &meter)
+    })?;
+    drop(meter);
+    Ok(
+        Report::snapshot("pack", format!("packed into {}", place(output)), &snapshot)
+            .with_selection(selection),
+    )
+}
+
+/// Does `work` with the choice that the arguments name, and tells what was not chosen.
+fn choose<T>(
+    args: &ChoiceArgs,
+    dir: &Path,
+    output: &Path,
+    work: impl FnOnce(&mut dyn Choice) -> Result<T, ArchiveError>,
+) -> Result<(T, Selection), Refusal> {
+    let own = place_within(dir, output);
+    if args.everything {
+        let mut choice = WithoutOutput {
+            inner: Everything,
+            own,
+        };
+        return Ok((work(&mut choice)?, Selection::default()));
+    }
+    let inner = Workspace::new(&args.deny, &args.admit)?;
+    let mut choice = WithoutOutput { inner, own };
+    let done = work(&mut choice)?;
+    Ok((done, choice.inner.into_selection()))
+}
+
+/// An archive that was written into the directory it is made of is no part of it the next time.
+struct WithoutOutput<C> {
+    inner: C,
+    own: Option<RelPath>,
+}
+
+impl<C: Choice> Choice for WithoutOutput<C> {
+    fn enter(&mut self, dir: BorrowedFd<'_>, path: Option<&RelPath>) -> Result<(), ArchiveError> {
+        self.inner.enter(dir, path)
+    }
+
+    fn admits(&mut self, path: &RelPath, kind: FileType) -> Result<bool, ArchiveError> {
+        Ok(self.own.as_ref() != Some(path) && self.inner.admits(path, kind)?)
+    }
+
+    fn leave(&mut self) {
+        self.inner.leave();
+    }
+}
+
+/// Where a file that may not exist yet lies within a directory, if it does.
+fn place_within(dir: &Path, file: &Path) -> Option<RelPath> {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let file = parent.canonicalize().ok()?.join(file.file_name()?);
+    RelPath::new(file.strip_prefix(dir.canonicalize().ok()?).ok()?.to_str()?).ok()
+}
+
+fn directory_name(dir: &Path) -> String {
+    let name = dir
+        .canonicalize()
+        .ok()
+        .and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    name.unwrap_or_else(|| "workspace".to_owned())
+}
+
+/// The two formats, told apart by their first bytes. What is neither is held against the first.
+enum Kind {
+    Workspace,
+    Artifact,
+}
+
+fn open(path: &Path) -> Result<(File, Kind, u64), Refusal> {
+    let failed = |e: std::io::Error| {
+        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", place(path))))
+    };
+    let file = File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(FlightsCode::FileUnreadable
+            .refuse(format!("{}: not a file", place(path)))
+            .into());
+    }
+    let mut magic = [0; 5];
+    let kind = match file.read_exact_at(&mut magic, 0) {
+        Ok(()) if magic == *b"PAAR1" => Kind::Artifact,
+        _ => Kind::Workspace,
+    };
+    Ok((file, kind, found.len()))
+}
+
+fn verified(path: &Path, format: Format) -> Result<Report, Refusal> {
+    let (file, kind, size) = open(path)?;
+    let meter = Meter::new("verified", Some(size), format);
+    Ok(match kind {
+        Kind::Workspace => Report::workspace(
+            "verify",
+            "every byte is what its manifest says",
+            paws::verify_file(&file, &meter)?,
+        ),
+        Kind::Artifact => Report::artifact(
+            "verify",
+            "every byte is what its manifest says",
+            paar::verify_file(&file, &meter)?,
+        ),
+    })
+}
+
+/// The manifest-only decode of the format page: no byte of payload is looked at.
+fn header(path: &Path, total: Option<u64>) -> Result<Report, Refusal> {
+    const DETAIL: &str = "the manifest is sound; the payload was not looked at";
+    let (file, kind, size) = open(path)?;
+    let read = |most: usize| -> Result<Vec<u8>, Refusal> {
+        let mut bytes = Vec::new();
+        let done = (&file).take(most as u64).read_to_end(&mut bytes);
+        done.map_err(|e| FlightsCode::FileUnreadable.refuse(format!("{}: {e}", place(path))))?;
+        Ok(bytes)
+    };
+    Ok(match kind {
+        // One byte more than any header and manifest, so that what follows them is seen.
+        Kind::Workspace => {
+            let bytes = read(paws::HEADER_BYTES + paws::MAX_MANIFEST_BYTES + 1)?;
+            Report::workspace("inspect", DETAIL, paws::decode(&bytes)?)
+        }
+        Kind::Artifact => {
+            let bytes = read(paar::HEADER_BYTES + paar::MAX_MANIFEST_BYTES)?;
+            Report::artifact(
+                "inspect",
+                DETAIL,
+                paar::decode(&bytes, total.unwrap_or(size))?,
+            )
+        }
+    })
+}
+
+/// A path of the command line as people see it.
+fn place(path: &Path) -> String {
+    escape(path.as_os_str().as_encoded_bytes(), MAX_SHOWN)
+}
+
+fn extract(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
+    let (file, kind, size) = open(path)?;
+    let meter = Meter::new("extracted", Some(size), format);
+    let how = Extraction {
+        into: dir,
+        names: Names::Strict,
+        expected: None,
+        progress: &meter as &dyn Progress,
+    };
+    let detail = format!("written to {}", place(dir));
+    Ok(match kind {
+        Kind::Workspace => Report::snapshot("extract", detail, &paws::extract_file(&file, &how)?),
+        Kind::Artifact => Report::artifact("extract", &detail, paar::extract_file(&file, &how)?),
+    })
+}

@@ -1,0 +1,231 @@
+//! `flights archive`, on directories and files.
+
+use crate::environment::Environment;
+use flightproof_archive::paar::{self, ArtifactPath, Origin, Target};
+use flightproof_core::CommitId;
+use insta::assert_snapshot;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+/// A working directory with a secret, something ignored, and an escape in a name.
+fn project() -> Environment {
+    let environment = Environment::new();
+    environment.write("project/.gitignore", "/target\n*.log\n!kept.log\n");
+    environment.write("project/.env", "TOKEN=a-secret\n");
+    environment.write("project/target/debug/out", "object");
+    environment.write("project/noise.log", "noise");
+    environment.write("project/kept.log", "kept");
+    environment.write("project/src/main.rs", "fn main() {}\n");
+    environment.write("project/.git/config", "[core]\n");
+    let script = environment.write("project/run", "#!/bin/sh\n");
+    fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
+    environment
+}
+
+fn archive(environment: &Environment, args: &[&str]) -> crate::environment::Run {
+    let args: Vec<String> = args
+        .iter()
+        .map(|arg| match arg.strip_prefix('@') {
+            Some(name) => environment.path(name).to_str().unwrap().to_owned(),
+            None => (*arg).to_owned(),
+        })
+        .collect();
+    let mut all = vec!["archive"];
+    all.extend(args.iter().map(String::as_str));
+    environment.flights(&all)
+}
+
+fn packed(environment: &Environment) {
+    let run = archive(environment, &["pack", "@project", "-o", "@p.paws"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+}
+
+#[test]
+fn what_git_would_track_is_packed_and_what_was_left_out_is_said() {
+    let environment = project();
+    let pack = ["pack", "@project", "-o", "@p.paws", "--workspace", "demo"];
+    assert_snapshot!(archive(&environment, &pack).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 snapshot with 4 entries and 51 bytes of payload: packed into $TREE/p.paws
+      id          ________________________________________________________________
+      workspace   demo
+      left out    .env  (denied: .env)
+      left out    .git/  (git: .git)
+      left out    noise.log  (ignored: .gitignore:2: *.log)
+      left out    target/  (ignored: .gitignore:1: /target)
+    ");
+    assert_snapshot!(archive(&environment, &["inspect", "@p.paws"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 snapshot with 4 entries and 51 bytes of payload: every byte is what its manifest says
+      id          ________________________________________________________________
+      workspace   demo
+      file        100644         24  .gitignore
+      file        100644          4  kept.log
+      file        100755         10  run
+      file        100644         13  src/main.rs
+    ");
+    let json = [
+        &pack[..],
+        &["--format", "json", "--deny", "run", "--admit", ".env"],
+    ]
+    .concat();
+    assert_snapshot!(archive(&environment, &json).text, @r#"
+    exit 0
+    --- stdout
+    {"schema":"flightproof/verdict/1","verdict":"accepted","stage":"pack","detail":"PAWS1 snapshot with 4 entries and 56 bytes of payload: packed into $TREE/p.paws","archive":{"format":"PAWS1","kind":"snapshot","id":"________________________________________________________________","workspaceId":"demo","entries":4,"payloadBytes":56},"leftOut":[{"path":".git","directory":true,"reason":"git","rule":".git"},{"path":"noise.log","directory":false,"reason":"ignored","rule":".gitignore:2: *.log"},{"path":"run","directory":false,"reason":"denied","rule":"run"},{"path":"target","directory":true,"reason":"ignored","rule":".gitignore:1: /target"}],"admitted":[{"path":".env","rule":".env","pattern":".env"}]}
+    "#);
+}
+
+#[test]
+fn everything_is_packed_only_if_asked_for_and_never_the_archive_itself() {
+    let environment = project();
+    let pack = [
+        "pack",
+        "@project",
+        "-o",
+        "@project/own.paws",
+        "--everything",
+    ];
+    for _ in 0..2 {
+        let run = archive(&environment, &pack);
+        assert_eq!(run.code, 0, "{}", run.text);
+    }
+    assert_snapshot!(archive(&environment, &["inspect", "@project/own.paws"]).stdout, @"
+    ACCEPTED: PAWS1 snapshot with 8 entries and 84 bytes of payload: every byte is what its manifest says
+      id          a8e144f5c484eb1aebfd18a00113d1ea02d4439c4f6480e97f506f2f46bfa428
+      workspace   project
+      file        100644         15  .env
+      file        100644          7  .git/config
+      file        100644         24  .gitignore
+      file        100644          4  kept.log
+      file        100644          5  noise.log
+      file        100755         10  run
+      file        100644         13  src/main.rs
+      file        100644          6  target/debug/out
+    ");
+}
+
+#[test]
+fn a_tree_is_written_whole_or_not_at_all() {
+    let environment = project();
+    packed(&environment);
+    let run = archive(&environment, &["extract", "@p.paws", "@tree"]);
+    assert_snapshot!(run.text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 snapshot with 4 entries and 51 bytes of payload: written to $TREE/tree
+      id          ________________________________________________________________
+      workspace   project
+    ");
+    let names: Vec<_> = environment.listing("tree").into_keys().collect();
+    assert_eq!(
+        names,
+        [".gitignore", "kept.log", "run", "src/", "src/main.rs"]
+    );
+    assert_snapshot!(archive(&environment, &["extract", "@p.paws", "@tree"]).text, @r#"
+    exit 21
+    --- stdout
+    REFUSED at archive: archive/DESTINATION_EXISTS: "$TREE/tree"
+      hint: remove it, or choose another place
+    "#);
+
+    let mut bytes = fs::read(environment.path("p.paws")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(environment.path("bad.paws"), bytes).unwrap();
+    for command in [
+        &["verify", "@bad.paws"][..],
+        &["extract", "@bad.paws", "@other"],
+    ] {
+        let run = archive(&environment, &[command, &["--format", "json"]].concat());
+        assert_eq!(run.code, 10);
+        assert_eq!(
+            run.json()["code"],
+            "archive/PAYLOAD_HASH_MISMATCH",
+            "{}",
+            run.text
+        );
+    }
+    assert!(!environment.path("other").exists());
+}
+
+#[test]
+fn a_header_alone_is_read_exactly_as_the_format_says() {
+    let environment = project();
+    packed(&environment);
+    let inspect = ["inspect", "--header-only"];
+    let run = archive(&environment, &[&inspect[..], &["@p.paws"]].concat());
+    assert_snapshot!(run.text, @"
+    exit 10
+    --- stdout
+    REFUSED at archive: archive/TRAILING_BYTES: 51 bytes after the manifest
+      hint: remove whatever was appended
+    ");
+    let bytes = fs::read(environment.path("p.paws")).unwrap();
+    let length = u64::from_be_bytes(bytes[5..13].try_into().unwrap());
+    let header = &bytes[..13 + usize::try_from(length).unwrap()];
+    fs::write(environment.path("header.paws"), header).unwrap();
+    let run = archive(&environment, &[&inspect[..], &["@header.paws"]].concat());
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(archive(&environment, &["verify", "@header.paws"]).code, 10);
+}
+
+#[test]
+fn the_manifest_of_an_artifact_is_held_against_the_length_of_the_whole() {
+    let environment = Environment::new();
+    let origin = Origin {
+        target: Target::LinuxX64,
+        source_commit: CommitId::from_bytes([7; 20]),
+        daemon_protocol_version: 1,
+        daemon_schema_revision: 0,
+    };
+    let file = (ArtifactPath::new("bin/tool").unwrap(), true, b"ELF");
+    let packed = paar::pack(origin, [file]).unwrap();
+    fs::write(environment.path("a.paar"), &packed.bytes).unwrap();
+    let header = packed.artifact.header().unwrap();
+    fs::write(environment.path("h.paar"), &header).unwrap();
+
+    assert_snapshot!(archive(&environment, &["verify", "@a.paar"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAAR1 artifact with 1 entry and 3 bytes of payload: every byte is what its manifest says
+      id          ________________________________________________________________
+      target      linux-x64
+      commit      ________________________________________
+    ");
+    let inspect = ["inspect", "--header-only"];
+    let whole = archive(&environment, &[&inspect[..], &["@a.paar"]].concat());
+    assert_eq!(whole.code, 0, "{}", whole.text);
+    let alone = archive(&environment, &[&inspect[..], &["@h.paar"]].concat());
+    assert_eq!(alone.code, 10, "{}", alone.text);
+    let size = packed.bytes.len().to_string();
+    let told = archive(
+        &environment,
+        &[&inspect[..], &["--total-size", &size, "@h.paar"]].concat(),
+    );
+    assert_eq!(told.stdout, whole.stdout);
+}
+
+#[test]
+fn what_is_no_archive_is_refused_with_its_code() {
+    let environment = Environment::new();
+    environment.write("empty", "");
+    environment.write("text", "PAWS2 and more than a header");
+    for (file, code) in [
+        ("@empty", "archive/BUFFER_EMPTY"),
+        ("@text", "archive/BAD_MAGIC"),
+    ] {
+        for command in ["verify", "inspect"] {
+            let run = archive(&environment, &[command, file, "--format", "json"]);
+            assert_eq!(
+                (run.code, run.json()["code"].as_str()),
+                (10, Some(code)),
+                "{}",
+                run.text
+            );
+        }
+    }
+    assert_eq!(archive(&environment, &["verify", "@missing"]).code, 2);
+    assert_eq!(archive(&environment, &["verify", "@home"]).code, 2);
+}
