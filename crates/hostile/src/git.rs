@@ -4,9 +4,13 @@
 //! taken. [`Plan::build`] writes the repository of a plan to disk.
 
 mod attack;
+mod bundle;
 mod forge;
 mod plan;
 
 pub use attack::{Answer, Attack, attacks};
+pub use bundle::{
+    BasePlan, BundleAttack, DeltaPlan, EntryPlan, PackPlan, Row, Step, Store, World, bundle_attacks,
+};
 pub use forge::{Forge, Id, hex, id_of, tree};
-pub use plan::{Built, Change, CommitPlan, HostLie, Parents, Plan, What};
+pub use plan::{Built, Bundled, Change, CommitPlan, HostLie, Objects, Parents, Plan, What};

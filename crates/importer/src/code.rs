@@ -134,7 +134,7 @@ flightproof_core::refusal_codes! {
             "there is no bundle: it has no bytes", "a capture that failed is not \"nothing changed\"", "make the bundle again and look at what the capture said";
         /// The header is not of the one accepted form.
         BundleHeader = "BUNDLE_HEADER", Input,
-            "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `git bundle create --version=2 - refs/export/head ^BASELINE`";
+            "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `git -c pack.useBitmaps=false bundle create --version=2 - refs/export/head ^BASELINE`";
         /// Not exactly the baseline as prerequisite.
         BundlePrerequisite = "BUNDLE_PREREQUISITE", Input,
             "the bundle's prerequisite is not exactly the baseline", "one commit comes home at a time, on exactly the baseline", "make the bundle against the baseline of the flight";
@@ -179,7 +179,7 @@ flightproof_core::refusal_codes! {
             "a delta points at a place in the pack where no earlier object begins", "it could be made of any bytes", "make the bundle with an ordinary git";
         /// A delta on an object that is neither in the pack nor in the baseline.
         DeltaBase = "DELTA_BASE", Input,
-            "a delta needs an object that is neither in the pack nor in the baseline's tree", "a delta on any object of the repository could carry a secret of it away", "make the bundle on the baseline, with an ordinary git";
+            "a delta needs an object that is neither in the pack nor in the baseline's tree", "a delta on any object of the repository could carry a secret of it away", "make the bundle on the baseline, with `git -c pack.useBitmaps=false bundle create`";
         /// A chain of deltas that is too long.
         DeltaDepth = "DELTA_DEPTH", Input,
             "deltas stand on one another more than 50 deep", "git itself writes at most 50", "make the bundle with an ordinary git";

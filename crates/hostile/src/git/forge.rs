@@ -1,6 +1,8 @@
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use sha1_checked::{Digest as _, Sha1};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -31,10 +33,12 @@ pub fn tree(entries: &[(&[u8], &[u8], Id)]) -> Vec<u8> {
     out
 }
 
-/// A repository on disk into which anything can be written.
+/// A repository into which anything can be written, on disk or in memory alone.
 #[derive(Debug)]
 pub struct Forge {
-    git: PathBuf,
+    /// Absent if it is in memory alone.
+    git: Option<PathBuf>,
+    objects: RefCell<BTreeMap<Id, (String, Vec<u8>)>>,
 }
 
 impl Forge {
@@ -43,12 +47,14 @@ impl Forge {
     /// # Errors
     /// The disk's.
     pub fn create(top: &Path) -> io::Result<Self> {
-        let forge = Self {
-            git: top.join(".git"),
-        };
+        let git = top.join(".git");
         for folder in ["objects/info", "objects/pack", "refs/heads", "info"] {
-            fs::create_dir_all(forge.git.join(folder))?;
+            fs::create_dir_all(git.join(folder))?;
         }
+        let forge = Self {
+            git: Some(git),
+            objects: RefCell::default(),
+        };
         forge.write("HEAD", b"ref: refs/heads/elsewhere\n")?;
         forge.write(
             "config",
@@ -57,9 +63,22 @@ impl Forge {
         Ok(forge)
     }
 
-    /// The `.git` folder.
+    /// One that holds objects and nothing else, and writes nothing to disk.
+    pub fn in_memory() -> Self {
+        Self {
+            git: None,
+            objects: RefCell::default(),
+        }
+    }
+
+    /// Kind and content of every object that was put.
+    pub fn objects(&self) -> BTreeMap<Id, (String, Vec<u8>)> {
+        self.objects.borrow().clone()
+    }
+
+    /// The `.git` folder; the empty path for one in memory.
     pub fn git_dir(&self) -> &Path {
-        &self.git
+        self.git.as_deref().unwrap_or(Path::new(""))
     }
 
     /// Writes an object under the id it has.
@@ -77,6 +96,8 @@ impl Forge {
     /// # Errors
     /// The disk's.
     pub fn put_as(&self, id: &Id, kind: &str, body: &[u8]) -> io::Result<()> {
+        let known = (kind.to_owned(), body.to_vec());
+        self.objects.borrow_mut().insert(*id, known);
         let name = hex(id);
         let content = [format!("{kind} {}\0", body.len()).as_bytes(), body].concat();
         self.write(
@@ -91,7 +112,12 @@ impl Forge {
     /// The disk's.
     pub fn remove(&self, id: &Id) -> io::Result<()> {
         let name = hex(id);
-        fs::remove_file(self.git.join("objects").join(&name[..2]).join(&name[2..]))
+        fs::remove_file(
+            self.git_dir()
+                .join("objects")
+                .join(&name[..2])
+                .join(&name[2..]),
+        )
     }
 
     /// Points a reference at an object.
@@ -107,7 +133,10 @@ impl Forge {
     /// # Errors
     /// The disk's.
     pub fn write(&self, path: &str, content: &[u8]) -> io::Result<()> {
-        let file = self.git.join(path);
+        let Some(git) = &self.git else {
+            return Ok(());
+        };
+        let file = git.join(path);
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -121,7 +150,7 @@ impl Forge {
     pub fn configure(&self, lines: &str) -> io::Result<()> {
         let mut file = fs::OpenOptions::new()
             .append(true)
-            .open(self.git.join("config"))?;
+            .open(self.git_dir().join("config"))?;
         file.write_all(lines.as_bytes())
     }
 

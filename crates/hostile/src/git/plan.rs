@@ -1,4 +1,6 @@
+use super::bundle::{EntryPlan, PackPlan};
 use super::forge::{Forge, Id, hex, tree};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -170,6 +172,53 @@ impl Plan {
         Ok(Built {
             baseline: base.commit,
             head,
+        })
+    }
+}
+
+/// What a plan's candidate brings, and what its baseline has, in memory.
+#[derive(Debug, Clone)]
+pub struct Bundled {
+    /// The baseline.
+    pub baseline: Id,
+    /// Objects of the repository before the candidate.
+    pub store: Objects,
+    /// The candidate as a bundle with an honest header and pack.
+    pub bytes: Vec<u8>,
+}
+
+/// Objects by id: kind and content.
+pub type Objects = BTreeMap<Id, (String, Vec<u8>)>;
+
+impl Plan {
+    /// The candidate of a plan as a bundle, whatever the repository lies about.
+    ///
+    /// # Errors
+    /// None: nothing is written to disk.
+    pub fn bundle(&self) -> io::Result<Bundled> {
+        let forge = Forge::in_memory();
+        let base = Baseline::write(&forge)?;
+        let store = forge.objects();
+        let root = self.change.root(&forge, &base)?;
+        let head = forge.put("commit", &self.commit.body(&forge, &base, &root)?)?;
+        let new: Vec<EntryPlan> = forge
+            .objects()
+            .iter()
+            // A commit beside the baseline is written for some plans; it does not travel.
+            .filter(|(id, (kind, _))| {
+                !store.contains_key(*id) && (kind != "commit" || **id == head)
+            })
+            .map(|(_, (kind, body))| EntryPlan::whole(kind, body))
+            .collect();
+        let header = format!(
+            "# v2 git bundle\n-{}\n{} refs/export/head\n\n",
+            hex(&base.commit),
+            hex(&head)
+        );
+        Ok(Bundled {
+            baseline: base.commit,
+            store,
+            bytes: [header.as_bytes(), &PackPlan::honest(new).bytes()].concat(),
         })
     }
 }

@@ -189,13 +189,16 @@ fn read_offset(
     offset: usize,
     before: &[Entry],
 ) -> Result<usize, ImportError> {
-    let at = input.at;
+    let nowhere = |back: usize| {
+        let detail = format!("{back} bytes or more before offset {offset}");
+        ImporterCode::DeltaOffset.refuse(detail)
+    };
     let mut byte = input.byte()?;
     let mut back = usize::from(byte & 0x7f);
     while byte & 0x80 != 0 {
         byte = input.byte()?;
         if back > offset {
-            return Err(number(at));
+            return Err(nowhere(back));
         }
         back = (back + 1) << 7 | usize::from(byte & 0x7f);
     }
@@ -206,10 +209,7 @@ fn read_offset(
                 .binary_search_by_key(&place, |entry| entry.offset)
                 .ok()
         })
-        .ok_or_else(|| {
-            let detail = format!("{back} bytes before offset {offset}");
-            ImporterCode::DeltaOffset.refuse(detail)
-        })
+        .ok_or_else(|| nowhere(back))
 }
 
 fn number(at: usize) -> ImportError {

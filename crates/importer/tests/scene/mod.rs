@@ -133,7 +133,12 @@ impl Scene {
 }
 
 pub(crate) fn plain_git(dir: &Path, words: &[&str]) -> String {
-    let output = Command::new("git")
+    run_git(Path::new("git"), dir, words)
+}
+
+/// The same with a git of choice.
+pub(crate) fn run_git(program: &Path, dir: &Path, words: &[&str]) -> String {
+    let output = Command::new(program)
         .args([
             "-c",
             "user.name=T",

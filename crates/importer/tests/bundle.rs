@@ -1,0 +1,165 @@
+//! What is read in a bundle and what is refused: forged ones, one by one, and honest ones.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its scene must fail"
+)]
+
+mod scene;
+
+use flightproof_core::{Code as _, CommitId, ObjectId, RelPath};
+use flightproof_hostile::git::{
+    Answer, BundleAttack, HostLie, Plan, World, attacks, bundle_attacks,
+};
+use flightproof_importer::{Checked, Grants, ImportError, Kind, Rules, check};
+use scene::NOW;
+use std::collections::{BTreeMap, HashSet};
+
+type Objects = BTreeMap<ObjectId, (Kind, Vec<u8>)>;
+
+fn kind(word: &str) -> Kind {
+    match word {
+        "blob" => Kind::Blob,
+        "tree" => Kind::Tree,
+        "commit" => Kind::Commit,
+        other => panic!("{other}"),
+    }
+}
+
+fn objects<W: AsRef<str>>(store: &BTreeMap<[u8; 20], (W, Vec<u8>)>) -> Objects {
+    store
+        .iter()
+        .map(|(id, (word, body))| {
+            let object = (kind(word.as_ref()), body.clone());
+            (ObjectId::from_bytes(*id), object)
+        })
+        .collect()
+}
+
+fn grants(paths: &[&str]) -> Grants {
+    Grants::new(paths.iter().map(|path| RelPath::new(path).unwrap()))
+}
+
+fn checked(
+    bytes: &[u8],
+    baseline: [u8; 20],
+    store: &mut Objects,
+    paths: &[&str],
+) -> Result<Checked, ImportError> {
+    let grants = grants(paths);
+    let rules = Rules {
+        grants: &grants,
+        identity: None,
+        now: NOW,
+    };
+    check(bytes, CommitId::from_bytes(baseline), store, &rules)
+}
+
+fn code(refused: &ImportError) -> &'static str {
+    refused.code.explanation().code
+}
+
+/// What is wrong with the answers to an attack and its twin; nothing if they are right.
+fn fault(attack: &BundleAttack) -> Option<String> {
+    let mut store = objects(&attack.store);
+    let mut check = |bytes| checked(bytes, attack.baseline, &mut store, attack.grants);
+    let name = &attack.name;
+    match check(&attack.bytes) {
+        Ok(_) => return Some(format!("{name}: accepted, expected {}", attack.expect)),
+        Err(e) if code(&e) != attack.expect => {
+            return Some(format!("{name}: got {e}, expected {}", attack.expect));
+        }
+        Err(_) => {}
+    }
+    let twin = check(&attack.twin).err()?;
+    Some(format!("{name}: the twin: {twin}"))
+}
+
+#[test]
+fn every_forged_bundle_is_refused_by_its_code_and_every_twin_is_accepted() {
+    let faults: Vec<String> = bundle_attacks().iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn an_attack_that_is_accepted_and_a_twin_that_is_refused_are_noticed() {
+    let mut attacks = bundle_attacks();
+    let sample = attacks.swap_remove(3);
+    assert_eq!(fault(&sample), None);
+    let tame = BundleAttack {
+        bytes: sample.twin.clone(),
+        ..sample.clone()
+    };
+    assert!(fault(&tame).unwrap().contains("accepted"));
+    let wild = BundleAttack {
+        twin: sample.bytes.clone(),
+        ..sample.clone()
+    };
+    assert!(fault(&wild).unwrap().contains("the twin"));
+    let wrong = BundleAttack {
+        expect: "importer/NO_CHANGE",
+        ..sample
+    };
+    assert!(
+        fault(&wrong)
+            .unwrap()
+            .contains("expected importer/NO_CHANGE")
+    );
+}
+
+/// Where a bundle meets a limit before the rule that a repository on disk breaks.
+const EARLIER: &[(&str, &str)] = &[
+    ("2,000 directories deep", "importer/OBJECTS_OVER_LIMIT"),
+    // The empty tree is in the history before the baseline, so it does not travel; and what the
+    // baseline's own tree does not lead to is not taken from the repository.
+    ("an empty directory", "importer/OBJECT_MISSING"),
+];
+
+#[test]
+fn a_bundle_is_judged_as_its_commit_in_a_repository_is() {
+    let mut faults = Vec::new();
+    let mut twins = HashSet::new();
+    for attack in attacks() {
+        let Answer::Refused(expected) = attack.answer else {
+            continue;
+        };
+        if !matches!(attack.plan.lie, HostLie::None) {
+            continue;
+        }
+        let earlier = EARLIER.iter().find(|(name, _)| *name == attack.name);
+        let expected = earlier.map_or(expected, |(_, code)| code);
+        match judged(&attack.plan) {
+            Err(e) if code(&e) == expected => {}
+            other => faults.push(format!(
+                "{}: got {other:?}, expected {expected}",
+                attack.name
+            )),
+        }
+        if twins.insert(format!("{:?}", attack.twin))
+            && let Err(e) = judged(&attack.twin)
+        {
+            faults.push(format!("{}: the twin: {e}", attack.name));
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+fn judged(plan: &Plan) -> Result<(), ImportError> {
+    let made = plan.bundle().unwrap();
+    checked(&made.bytes, made.baseline, &mut objects(&made.store), &[]).map(drop)
+}
+
+#[test]
+fn the_pack_that_git_gets_holds_what_was_checked() {
+    let world = World::usual();
+    let mut store = objects(&world.store);
+    let attack = bundle_attacks().swap_remove(0);
+    let checked = checked(&attack.twin, attack.baseline, &mut store, &[]).unwrap();
+    let pack = checked.pack().unwrap();
+    assert_eq!(
+        pack,
+        checked.pack().unwrap(),
+        "one set of objects, one pack"
+    );
+    assert_eq!(checked.objects().len(), 4);
+    assert!(!attack.twin.ends_with(&pack), "written anew");
+}
