@@ -3,6 +3,7 @@
 mod encoder;
 mod paar;
 mod paws;
+pub mod plan;
 mod rows;
 mod vectors;
 

@@ -140,7 +140,9 @@ pub fn paar_vectors() -> Vec<Vector> {
     let files: &[File<'_>] = &[("bin/run", true, b"\x7fELF"), ("lib", false, b"data")];
     let (_, text) = paar(COMMIT, TARGET, files);
     // With its payload, so that the length of the archive is that of these bytes.
-    let mut vectors = edited(&text, ARTIFACT, |text| wrap_paar(text.as_bytes(), b"\x7fELFdata"));
+    let mut vectors = edited(&text, ARTIFACT, |text| {
+        wrap_paar(text.as_bytes(), b"\x7fELFdata")
+    });
     let trees: &[(&str, &str, &[&str])] = &[
         ("duplicate", "DUPLICATE_FILE_PATH", &["a", "a"]),
         ("duplicate-apart", "DUPLICATE_FILE_PATH", &["b", "a", "b"]),
