@@ -1,5 +1,6 @@
 use super::beside::{NoAnswer, beside};
 use super::panics;
+use super::source::shown;
 use crate::code::{FrameCode, FrameError};
 use std::io;
 use std::time::Instant;
@@ -89,7 +90,7 @@ pub(super) fn settle<T>(
             Err(FrameCode::CloseUnconfirmed.refuse(format_args!("the close: {why}")))
         }
         (Err(e), _, _) => Err(e),
-        (Ok(_), Close::Failed(e), _) => Err(FrameCode::CloseFailed.refuse(e)),
+        (Ok(_), Close::Failed(e), _) => Err(FrameCode::CloseFailed.refuse(shown(&e))),
         (Ok(value), Close::Confirmed, _) => Ok(value),
     }
 }
