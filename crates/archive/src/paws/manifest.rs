@@ -21,7 +21,11 @@ pub enum Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn into_snapshot(self) -> Result<Snapshot, ArchiveError> {
+    /// The snapshot, where it is one.
+    ///
+    /// # Errors
+    /// [`ArchiveCode::BadKind`] for a changeset.
+    pub fn into_snapshot(self) -> Result<Snapshot, ArchiveError> {
         match self {
             Self::Snapshot(snapshot) => Ok(snapshot),
             Self::Changeset(_) => {

@@ -165,6 +165,19 @@ enum ArchiveCommand {
         #[command(flatten)]
         choice: ChoiceArgs,
     },
+    /// Pack what changed in a working directory since a snapshot.
+    Changeset {
+        /// The snapshot it is compared with.
+        #[arg(long, value_name = "FILE")]
+        base: PathBuf,
+        /// The directory.
+        dir: PathBuf,
+        /// The changeset. Replaced in one step if it exists.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        #[command(flatten)]
+        choice: ChoiceArgs,
+    },
     /// List the entries of an archive, verified; or read its manifest alone.
     Inspect {
         /// The archive.
@@ -186,6 +199,18 @@ enum ArchiveCommand {
         /// The archive: a snapshot or an artifact.
         file: PathBuf,
         /// Where to. It must not exist; its parent must.
+        dir: PathBuf,
+    },
+    /// Apply a changeset to a directory: all of it, or nothing.
+    Apply {
+        /// The changeset.
+        file: PathBuf,
+        /// The directory, with exactly the base's bytes in every file that changes.
+        dir: PathBuf,
+    },
+    /// Finish or roll back what an apply that was killed left in a directory.
+    Recover {
+        /// The directory.
         dir: PathBuf,
     },
 }
@@ -272,7 +297,7 @@ fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
     match command {
         Command::Certify(args) => certify::run(&args, format),
         Command::Run(args) => run::run(&args, format),
-        Command::Archive { command } => archive::run(&command, format),
+        Command::Archive { command } => Ok(archive::run(&command, format)),
         Command::Cert {
             command: CertCommand::Verify(args),
         } => cert::verify(&args, format),

@@ -125,9 +125,9 @@ fn a_tree_is_written_whole_or_not_at_all() {
         [".gitignore", "kept.log", "run", "src/", "src/main.rs"]
     );
     assert_snapshot!(archive(&environment, &["extract", "@p.paws", "@tree"]).text, @r#"
-    exit 21
+    exit 10
     --- stdout
-    REFUSED at archive: archive/DESTINATION_EXISTS: "$TREE/tree"
+    REFUSED at extract: archive/DESTINATION_EXISTS: "$TREE/tree"
       hint: remove it, or choose another place
     "#);
 
@@ -159,7 +159,7 @@ fn a_header_alone_is_read_exactly_as_the_format_says() {
     assert_snapshot!(run.text, @"
     exit 10
     --- stdout
-    REFUSED at archive: archive/TRAILING_BYTES: 51 bytes after the manifest
+    REFUSED at inspect: archive/TRAILING_BYTES: 51 bytes after the manifest
       hint: remove whatever was appended
     ");
     let bytes = fs::read(environment.path("p.paws")).unwrap();
@@ -228,4 +228,137 @@ fn what_is_no_archive_is_refused_with_its_code() {
     }
     assert_eq!(archive(&environment, &["verify", "@missing"]).code, 2);
     assert_eq!(archive(&environment, &["verify", "@home"]).code, 2);
+}
+
+#[test]
+fn what_changed_is_carried_to_another_copy_of_the_base() {
+    let environment = project();
+    packed(&environment);
+    let run = archive(&environment, &["extract", "@p.paws", "@copy"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    environment.write("project/src/main.rs", "fn main() { work() }\n");
+    environment.write("project/src/work.rs", "fn work() {}\n");
+    fs::remove_file(environment.path("project/kept.log")).unwrap();
+    let compare = [
+        "changeset",
+        "--base",
+        "@p.paws",
+        "@project",
+        "-o",
+        "@c.paws",
+    ];
+    assert_snapshot!(archive(&environment, &compare).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 changeset with 3 entries and 34 bytes of payload: written to $TREE/c.paws
+      id          ________________________________________________________________
+      workspace   project
+      base        ________________________________________________________________
+      leads to    ________________________________________________________________
+      left out    .env  (denied: .env)
+      left out    .git/  (git: .git)
+      left out    noise.log  (ignored: .gitignore:2: *.log)
+      left out    target/  (ignored: .gitignore:1: /target)
+    ");
+    assert_snapshot!(archive(&environment, &["inspect", "@c.paws"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 changeset with 3 entries and 34 bytes of payload: every byte is what its manifest says
+      id          ________________________________________________________________
+      workspace   project
+      base        ________________________________________________________________
+      leads to    ________________________________________________________________
+      delete      -               -  kept.log
+      change      100644         21  src/main.rs
+      add         100644         13  src/work.rs
+    ");
+    assert_snapshot!(archive(&environment, &["apply", "@c.paws", "@copy"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: PAWS1 changeset with 3 entries and 34 bytes of payload: 1 added, 1 changed, 1 deleted in $TREE/copy
+      id          ________________________________________________________________
+      workspace   project
+      base        ________________________________________________________________
+      leads to    ________________________________________________________________
+    ");
+    let names: Vec<_> = environment.listing("copy").into_keys().collect();
+    assert_eq!(
+        names,
+        [".gitignore", "run", "src/", "src/main.rs", "src/work.rs"]
+    );
+    let run = archive(
+        &environment,
+        &[
+            "changeset",
+            "--base",
+            "@p.paws",
+            "@copy",
+            "-o",
+            "@again.paws",
+            "--format",
+            "json",
+        ],
+    );
+    let (found, expected) = (
+        run.json(),
+        archive(
+            &environment,
+            &[&compare[..], &["--format", "json"]].concat(),
+        )
+        .json(),
+    );
+    assert_eq!(found["archive"], expected["archive"]);
+    assert_snapshot!(archive(&environment, &["recover", "@copy"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: nothing was left to recover
+    ");
+}
+
+#[test]
+fn a_changeset_that_does_not_fit_changes_nothing() {
+    let environment = project();
+    packed(&environment);
+    environment.write("project/src/main.rs", "fn main() { work() }\n");
+    let compare = [
+        "changeset",
+        "--base",
+        "@p.paws",
+        "@project",
+        "-o",
+        "@c.paws",
+    ];
+    assert_eq!(archive(&environment, &compare).code, 0);
+    environment.write("copy/src/main.rs", "fn main() { mine() }\n");
+    let before = environment.listing("copy");
+    assert_snapshot!(archive(&environment, &["apply", "@c.paws", "@copy"]).text, @r#"
+    exit 10
+    --- stdout
+    REFUSED at apply: archive/BASE_MISMATCH: "src/main.rs": got ________________________________________________________________, expected ________________________________________________________________
+      hint: make the changeset again from the tree as it is, or restore the file
+    "#);
+    assert_eq!(environment.listing("copy"), before);
+    let run = archive(
+        &environment,
+        &["apply", "@p.paws", "@copy", "--format", "json"],
+    );
+    assert_eq!(
+        (run.code, run.json()["code"].as_str()),
+        (10, Some("archive/BAD_KIND")),
+        "{}",
+        run.text
+    );
+    let run = archive(
+        &environment,
+        &[
+            "changeset",
+            "--base",
+            "@c.paws",
+            "@project",
+            "-o",
+            "@d.paws",
+        ],
+    );
+    assert_eq!(run.code, 10, "{}", run.text);
+    assert!(!environment.path("d.paws").exists());
 }

@@ -6,11 +6,9 @@ use super::{ArchiveCommand, ChoiceArgs};
 use crate::FlightsCode;
 use crate::meter::Meter;
 use crate::show::{self, Format};
-use flightproof_archive::{ArchiveError, Progress};
-use flightproof_archive::{
-    Choice, Everything, Extraction, Names, Selection, Workspace, paar, paws,
-};
-use flightproof_core::{Exit, Refusal, RelPath, escape};
+use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Everything, Extraction, Names};
+use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
+use flightproof_core::{Code as _, Exit, Refusal, RelPath, escape};
 use report::{MAX_SHOWN, Report};
 use rustix::fs::FileType;
 use std::fs::File;
@@ -19,11 +17,39 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Does what is asked and prints what came of it.
-///
-/// # Errors
-/// Whatever the archive, a directory or the file system is refused for.
-pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refusal> {
+/// Does what is asked and prints the verdict, a refusal included.
+pub(super) fn run(command: &ArchiveCommand, format: Format) -> Exit {
+    match act(command, format) {
+        Ok(()) => Exit::Passed,
+        Err(refusal) => {
+            show::refusal(stage(command), &refusal, format);
+            exit(&refusal)
+        }
+    }
+}
+
+/// What stands in the way of an archive is part of the question here, and so the answer is a
+/// verdict. Only a failing system is none.
+fn exit(refusal: &Refusal) -> Exit {
+    match refusal.exit() {
+        Exit::Environment if refusal.code() != ArchiveCode::Io.explanation().code => Exit::Refused,
+        other => other,
+    }
+}
+
+fn stage(command: &ArchiveCommand) -> &'static str {
+    match command {
+        ArchiveCommand::Pack { .. } => "pack",
+        ArchiveCommand::Changeset { .. } => "changeset",
+        ArchiveCommand::Inspect { .. } => "inspect",
+        ArchiveCommand::Verify { .. } => "verify",
+        ArchiveCommand::Extract { .. } => "extract",
+        ArchiveCommand::Apply { .. } => "apply",
+        ArchiveCommand::Recover { .. } => "recover",
+    }
+}
+
+fn act(command: &ArchiveCommand, format: Format) -> Result<(), Refusal> {
     let report = match command {
         ArchiveCommand::Pack {
             dir,
@@ -31,6 +57,12 @@ pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refu
             workspace,
             choice,
         } => pack(dir, output, workspace.as_deref(), choice, format)?,
+        ArchiveCommand::Changeset {
+            base,
+            dir,
+            output,
+            choice,
+        } => changeset(base, dir, output, choice, format)?,
         ArchiveCommand::Inspect {
             file,
             header_only: false,
@@ -41,9 +73,17 @@ pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refu
         } => header(file, *total_size)?.with_entries(),
         ArchiveCommand::Verify { file } => verified(file, format)?,
         ArchiveCommand::Extract { file, dir } => extract(file, dir, format)?,
+        ArchiveCommand::Apply { file, dir } => apply(file, dir, format)?,
+        ArchiveCommand::Recover { dir } => {
+            show::verdict(
+                &report::recovery(&flightproof_archive::recover(dir)?),
+                format,
+            );
+            return Ok(());
+        }
     };
     report.print(format);
-    Ok(Exit::Passed)
+    Ok(())
 }
 
 fn pack(
@@ -63,6 +103,39 @@ fn pack(
         Report::snapshot("pack", format!("packed into {}", place(output)), &snapshot)
             .with_selection(selection),
     )
+}
+
+fn changeset(
+    base: &Path,
+    dir: &Path,
+    output: &Path,
+    choice: &ChoiceArgs,
+    format: Format,
+) -> Result<Report, Refusal> {
+    let meter = Meter::new("compared", None, format);
+    let base = paws::verify_file(&open(base)?.0, &meter)?.into_snapshot()?;
+    let (compared, selection) = choose(choice, dir, output, |choice| {
+        paws::changeset_between(&base, dir, choice, output, &meter)
+    })?;
+    drop(meter);
+    let detail = format!("written to {}", place(output));
+    Ok(Report::changeset("changeset", detail, &compared.changeset).with_selection(selection))
+}
+
+fn apply(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
+    let (file, _, size) = open(path)?;
+    let meter = Meter::new("applied", Some(size), format);
+    let applied = flightproof_archive::apply(&file, dir, &meter)?;
+    drop(meter);
+    let detail = format!(
+        "{} added, {} changed, {} deleted in {}",
+        applied.added,
+        applied.changed,
+        applied.deleted,
+        place(dir)
+    );
+    Ok(Report::changeset("apply", detail, &applied.changeset)
+        .with_notes(report::aftermath(&applied)))
 }
 
 /// Does `work` with the choice that the arguments name, and tells what was not chosen.

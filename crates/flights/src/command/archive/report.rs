@@ -2,8 +2,8 @@
 
 use crate::meter::size;
 use crate::show::{self, Format};
-use flightproof_archive::paws::{Change, Entry, Manifest, Snapshot};
-use flightproof_archive::{LeftOut, Reason, Selection, paar};
+use flightproof_archive::paws::{Change, Changeset, Entry, Manifest, Snapshot};
+use flightproof_archive::{Applied, Kept as KeptFile, LeftOut, Reason, Recovered, Selection, paar};
 use flightproof_core::{Decision, Digest, Verdict, escape};
 use serde::Serialize;
 
@@ -103,10 +103,13 @@ impl Report {
     }
 
     pub(super) fn workspace(stage: &str, detail: &str, manifest: Manifest) -> Self {
-        let changeset = match manifest {
-            Manifest::Snapshot(snapshot) => return Self::snapshot(stage, detail, &snapshot),
-            Manifest::Changeset(changeset) => changeset,
-        };
+        match manifest {
+            Manifest::Snapshot(snapshot) => Self::snapshot(stage, detail, &snapshot),
+            Manifest::Changeset(changeset) => Self::changeset(stage, detail, &changeset),
+        }
+    }
+
+    pub(super) fn changeset(stage: &str, detail: impl Into<String>, changeset: &Changeset) -> Self {
         let summary = Summary {
             kind: "changeset",
             workspace_id: Some(changeset.workspace_id().to_owned()),
@@ -176,6 +179,12 @@ impl Report {
         self
     }
 
+    /// Further lines below the verdict.
+    pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.verdict.notes = notes;
+        self
+    }
+
     pub(super) fn with_selection(mut self, selection: Selection) -> Self {
         self.left_out = Some(selection.left_out.into_iter().map(Left::from).collect());
         let kept = selection.admitted.into_iter().map(|admitted| Kept {
@@ -228,6 +237,60 @@ impl Report {
         }));
         lines
     }
+}
+
+/// What an application dealt with beside its own changes.
+pub(super) fn aftermath(applied: &Applied) -> Vec<String> {
+    let mut lines = match &applied.recovered {
+        Recovered::Nothing => Vec::new(),
+        earlier => vec![recovered(earlier)],
+    };
+    lines.extend(kept(earlier_kept(&applied.recovered)));
+    lines.extend(kept(&applied.kept));
+    lines.extend(applied.untidy.as_ref().map(|error| {
+        format!(
+            "the tree is the new one, but staging is left until `flights archive recover`: {error}"
+        )
+    }));
+    lines
+}
+
+/// The verdict of `archive recover`.
+pub(super) fn recovery(found: &Recovered) -> Verdict {
+    Verdict {
+        notes: kept(earlier_kept(found)),
+        ..Verdict::passed(Decision::Accepted, "recover", recovered(found))
+    }
+}
+
+fn recovered(found: &Recovered) -> String {
+    match found {
+        Recovered::Nothing => "nothing was left to recover".to_owned(),
+        Recovered::RolledBack { changeset_id, .. } => {
+            format!("changeset {changeset_id} had been cut off before it counted: rolled back")
+        }
+        Recovered::Finished { changeset_id, .. } => {
+            format!("changeset {changeset_id} had been cut off when it counted: finished")
+        }
+    }
+}
+
+fn earlier_kept(found: &Recovered) -> &[KeptFile] {
+    match found {
+        Recovered::Nothing => &[],
+        Recovered::RolledBack { kept, .. } | Recovered::Finished { kept, .. } => kept,
+    }
+}
+
+fn kept(files: &[KeptFile]) -> Vec<String> {
+    let told = |file: &KeptFile| {
+        format!(
+            "{} was written to meanwhile; its bytes are in {}",
+            shown(file.path.as_str()),
+            shown(&file.at)
+        )
+    };
+    files.iter().map(told).collect()
 }
 
 impl Summary {
