@@ -29,6 +29,7 @@ fn floors() -> BTreeMap<&'static str, &'static [&'static str]> {
             &["core", "evidence", "frame", "archive", "ledger"][..],
         ),
         ("runner", &["core", "frame", "archive"][..]),
+        ("agent", &["core", "evidence", "ledger", "session"][..]),
         (
             "flights",
             &[
@@ -41,6 +42,7 @@ fn floors() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "importer",
                 "session",
                 "runner",
+                "agent",
             ][..],
         ),
         ("hostile", &[][..]),
@@ -136,6 +138,7 @@ fn the_trust_core_forbids_unsafe_code() {
         "certifier",
         "importer",
         "ledger",
+        "agent",
         "flights",
     ] {
         let text = fs::read_to_string(root().join("crates").join(name).join("src/lib.rs")).unwrap();

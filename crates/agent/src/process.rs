@@ -1,0 +1,198 @@
+//! One agent program as a process: bounded output, a deadline, and nobody left when it is over.
+
+use crate::run::Event;
+use crate::{AgentCode, AgentRefusal, Launch};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// By itself, with this exit status.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Signalled(i32),
+    /// It was still running, or something it left behind was, and was ended by us.
+    Overdue,
+}
+
+/// What a process printed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended.
+    pub ending: Ending,
+    /// Everything it printed on standard output, up to the limit.
+    pub stdout: Vec<u8>,
+    /// How many bytes it printed on standard error. Their text is nobody's business here.
+    pub stderr_bytes: u64,
+    /// Whether it printed more than is read.
+    pub overflow: bool,
+}
+
+/// How long to wait for a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until it is interrupted.
+    pub wall: Duration,
+    /// From one signal to the next: interrupt, terminate, kill. An interrupted program may still
+    /// give a result; a terminated one does not.
+    pub grace: Duration,
+}
+
+/// Runs an agent program to its end. The real one is [`NativeProcess`]; a session has its own.
+pub trait Program {
+    /// Runs it, and tells what happens on the way: [`Event::Started`] and
+    /// [`Event::DeadlinePassed`].
+    ///
+    /// # Errors
+    /// `SPAWN_FAILED`: nothing ran. Everything else is an [`Output`].
+    fn run(
+        &mut self,
+        launch: &Launch,
+        patience: Patience,
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<Output, AgentRefusal>;
+}
+
+/// A process of this machine, in a process group of its own.
+#[derive(Debug, Clone)]
+pub struct NativeProcess {
+    /// Where it works.
+    pub directory: std::path::PathBuf,
+}
+
+/// Most bytes of standard output that are read: twice the longest result, so that one that is too
+/// long is told apart from one that never ends.
+const MAX_STDOUT: u64 = 8 << 20;
+/// How often to look whether a process is gone.
+const TICK: Duration = Duration::from_millis(5);
+
+impl Program for NativeProcess {
+    fn run(
+        &mut self,
+        launch: &Launch,
+        patience: Patience,
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<Output, AgentRefusal> {
+        let mut child = Command::new(&launch.program)
+            .args(&launch.argv)
+            .env_clear()
+            .envs(&launch.env)
+            .current_dir(&self.directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| AgentCode::SpawnFailed.refuse(e))?;
+        let group = group_of(&child)?;
+        let pipes = Pipes::drain(&mut child, launch.stdin.clone());
+        tell(Event::Started);
+        let ending = wait(group, patience, tell);
+        // Children that outlive an agent keep spending. This one, if it still runs, goes with them.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait();
+        Ok(pipes.collect(ending, patience.grace))
+    }
+}
+
+fn group_of(child: &Child) -> Result<Pid, AgentRefusal> {
+    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    id.ok_or_else(|| AgentCode::SpawnFailed.refuse("a process without a number"))
+}
+
+/// Threads that empty the pipes as fast as they fill: a slow reader has cut results short.
+struct Pipes {
+    stdout: Receiver<(Vec<u8>, bool)>,
+    stderr: Receiver<u64>,
+}
+
+impl Pipes {
+    fn drain(child: &mut Child, prompt: Vec<u8>) -> Self {
+        let (to_stdout, stdout) = channel();
+        let (to_stderr, stderr) = channel();
+        if let Some(mut input) = child.stdin.take() {
+            // Whoever does not read its task has a reason of its own; its result will tell.
+            thread::spawn(move || input.write_all(&prompt));
+        }
+        if let Some(pipe) = child.stdout.take() {
+            thread::spawn(move || to_stdout.send(read_bounded(pipe)));
+        }
+        if let Some(mut pipe) = child.stderr.take() {
+            thread::spawn(move || {
+                to_stderr.send(std::io::copy(&mut pipe, &mut std::io::sink()).unwrap_or(0))
+            });
+        }
+        Self { stdout, stderr }
+    }
+
+    /// What was printed. A pipe that somebody still holds open after the group was killed belongs
+    /// to a process that got away: the run is overdue, whatever it printed.
+    fn collect(self, ending: Ending, grace: Duration) -> Output {
+        let got = self.stdout.recv_timeout(grace.max(TICK));
+        let ending = match got {
+            Err(RecvTimeoutError::Timeout) => Ending::Overdue,
+            _ => ending,
+        };
+        let (stdout, overflow) = got.unwrap_or_default();
+        Output {
+            ending,
+            stdout,
+            stderr_bytes: self.stderr.recv_timeout(grace.max(TICK)).unwrap_or(0),
+            overflow,
+        }
+    }
+}
+
+/// Reads up to the limit and says whether there was more; the rest is read and dropped, so that
+/// the writer does not stop in the middle.
+fn read_bounded(mut pipe: impl Read) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    let read = pipe.by_ref().take(MAX_STDOUT).read_to_end(&mut bytes);
+    let more = std::io::copy(&mut pipe, &mut std::io::sink()).unwrap_or(0);
+    (bytes, read.is_err() || more > 0)
+}
+
+/// Waits for the process; after the deadline it is asked, told, and made to end. It is not reaped
+/// here: as long as it is a zombie, nobody else can get the number of its group.
+fn wait(leader: Pid, patience: Patience, tell: &mut dyn FnMut(Event)) -> Ending {
+    if let Some(ending) = wait_until(leader, Instant::now() + patience.wall) {
+        return ending;
+    }
+    tell(Event::DeadlinePassed);
+    for signal in [Signal::INT, Signal::TERM] {
+        // It may be gone by now; then there is nobody to tell.
+        let _ = kill_process_group(leader, signal);
+        if wait_until(leader, Instant::now() + patience.grace).is_some() {
+            break;
+        }
+    }
+    Ending::Overdue
+}
+
+fn wait_until(leader: Pid, deadline: Instant) -> Option<Ending> {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(leader), look) {
+            Ok(Some(status)) => return Some(ending(&status)),
+            Ok(None) if Instant::now() < deadline => thread::sleep(TICK),
+            _ => return None,
+        }
+    }
+}
+
+fn ending(status: &WaitIdStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, signal) => Ending::Signalled(signal.unwrap_or(0)),
+    }
+}
