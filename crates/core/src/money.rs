@@ -154,6 +154,14 @@ pub struct UsdPerEur(u64);
 macro_rules! stated_by_an_operator {
     ($type:ident) => {
         impl $type {
+            /// So many millionths; `None` for zero and beyond what can be stated.
+            pub const fn from_micros(micros: u64) -> Option<Self> {
+                match micros {
+                    1..=LARGEST_STATED => Some(Self(micros)),
+                    _ => None,
+                }
+            }
+
             /// The millionths.
             pub const fn micros(self) -> u64 {
                 self.0
@@ -182,6 +190,8 @@ const ONE: u64 = 1_000_000;
 const DECIMALS: usize = 6;
 /// Most digits before the point in what people state: budgets of a million dollars are typing errors.
 const WHOLE_DIGITS: usize = 6;
+/// The same bound in millionths.
+const LARGEST_STATED: u64 = 999_999_999_999;
 /// Longest number of JSON looked at, bytes: a double written out in full has about 330.
 const LONGEST_NUMBER: usize = 400;
 /// More digits than any accepted amount has.
@@ -415,6 +425,12 @@ mod tests {
         assert_eq!(usd("0.000003", "1.5"), Ok(MicroUsd(4)));
         assert_eq!(usd("0.000001", "0.9"), Err(MoneyError::NotPositive));
         assert_eq!(usd("999999", "999999"), Err(MoneyError::TooLarge));
+        assert_eq!(
+            MicroEur::from_micros(1_500_000),
+            Some("1.5".parse().unwrap())
+        );
+        assert_eq!(UsdPerEur::from_micros(0), None);
+        assert_eq!(UsdPerEur::from_micros(1_000_000_000_000), None);
     }
 
     proptest! {

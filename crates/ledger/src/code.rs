@@ -45,6 +45,33 @@ flightproof_core::refusal_codes! {
         /// There is no open intent with this number.
         AdmissionNotOpen = "ADMISSION_NOT_OPEN", Ours,
             "an outcome was reported for an admission that is not open", "an outcome is recorded once", "report this as a bug";
+        /// A name that is none.
+        BadName = "BAD_NAME", Usage,
+            "a name is empty, too long, or has a character that names do not have", "a name with spaces or control characters deceives whoever reads the log", "use up to 200 letters, digits and . _ : / @ + -";
+        /// Nothing bounds the spending.
+        CapMissing = "CAP_MISSING", Configuration,
+            "no total cap was stated, so nothing may be spent", "money without a bound is spent without a bound", "state one with `flights spend`";
+        /// The hold does not fit.
+        CapExceeded = "CAP_EXCEEDED", Policy,
+            "the run's hold would go over a cap", "what is held counts as spent until the opposite is known", "ask for less, wait for the next UTC day, resolve runs of unknown outcome, or raise the cap";
+        /// The clock is far ahead of the last day seen.
+        ClockJumped = "CLOCK_JUMPED", Environment,
+            "the clock is more than one day past the last day on which something was held", "a clock that runs ahead would open one daily budget after the other", "check the clock, then confirm the day with `flights spend`";
+        /// The run or parent is known with other figures.
+        HoldDiffers = "HOLD_DIFFERS", Usage,
+            "money is already held for this run under another request, or its parent has another cap", "one run has one hold", "use a new name for a new run";
+        /// There is no hold for the run.
+        HoldUnknown = "HOLD_UNKNOWN", Usage,
+            "no money was ever held for this run", "a run is paid from its own hold", "reserve money for it first";
+        /// The hold does not allow this step.
+        HoldRefused = "HOLD_REFUSED", Usage,
+            "the hold is not in a state that allows this", "money that may have been spent is not given back, and a hold pays for one start", "look at the run with `flights spend show`; an unknown outcome needs `flights spend resolve`";
+        /// Two amounts for one run.
+        SpendConflict = "SPEND_CONFLICT", Evidence,
+            "an amount contradicts what is booked for the run", "the first amount stands; the other one is recorded as an incident", "find out which program reported twice, and compare with the provider's invoice";
+        /// The operator's word is not signed.
+        ResolutionUnsigned = "RESOLUTION_UNSIGNED", Evidence,
+            "the signature does not fit the statement about the run", "only a signed word frees money of unknown outcome", "sign the statement of this ledger, run, amount and evidence with an operator's key";
     }
 }
 

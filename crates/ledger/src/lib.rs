@@ -10,7 +10,9 @@ mod admissions;
 mod anchor;
 mod code;
 pub mod faults;
+pub mod hold;
 mod lock;
+mod name;
 mod schema;
 mod seal;
 mod store;
@@ -18,5 +20,9 @@ mod store;
 pub use admission::{Admission, AdmissionId, AdmissionKey, Intended, State};
 pub use anchor::Head;
 pub use code::{LedgerCode, LedgerError};
+pub use hold::{
+    Cap, Hold, HoldSize, HoldState, Overrun, Reserve, Resolution, Scope, Signed, Spending, UtcDay,
+};
 pub use lock::AdmissionLock;
+pub use name::Name;
 pub use store::{Ledger, Reading, Writing};
