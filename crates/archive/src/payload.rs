@@ -238,3 +238,67 @@ impl Sink for Nowhere {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paws::{self, Entry};
+    use flightproof_core::RelPath;
+
+    /// Small files, an empty one, and one that comes in pieces.
+    fn packed() -> paws::Packed {
+        let large = vec![7; BUFFER_BYTES + 9];
+        let files: [(&str, &[u8]); 5] = [
+            ("a", b"one"),
+            ("b", b""),
+            ("c", b"two"),
+            ("d", &large),
+            ("e", b"last"),
+        ];
+        let files = files.map(|(path, bytes)| (RelPath::new(path).unwrap(), false, bytes));
+        paws::pack("w", files).unwrap()
+    }
+
+    /// Whether a verifier with this judge notices a change in every single file.
+    fn notices_every_change(
+        judge: impl Fn(&Entry, Digest) -> Result<(), ArchiveError> + Copy,
+    ) -> bool {
+        let packed = packed();
+        let entries = packed.snapshot.entries();
+        let start = packed.bytes.len() - usize::try_from(packed.snapshot.total_bytes()).unwrap();
+        let honest = &packed.bytes[start..];
+        let passes = |bytes: &[u8]| {
+            let mut payload = Payload::new(bytes, bytes.len() as u64);
+            entries
+                .iter()
+                .all(|entry| deliver(entry, &mut payload, &mut Nowhere, judge).is_ok())
+        };
+        let mut at = 0;
+        let ends = entries.iter().filter(|entry| entry.size > 0).map(|entry| {
+            at += usize::try_from(entry.size).unwrap();
+            at - 1
+        });
+        let noticed = ends.map(|last| {
+            let mut changed = honest.to_vec();
+            changed[last] ^= 1;
+            !passes(&changed)
+        });
+        noticed.fold(passes(honest), |all, one| all && one)
+    }
+
+    #[test]
+    fn a_change_in_any_file_is_noticed() {
+        assert!(notices_every_change(check_hash));
+    }
+
+    #[test]
+    fn a_verifier_that_skips_one_hash_would_be_noticed() {
+        for skipped in ["a", "c", "d", "e"] {
+            let lenient = |entry: &Entry, found| match entry.path() == skipped {
+                true => Ok(()),
+                false => check_hash(entry, found),
+            };
+            assert!(!notices_every_change(lenient), "{skipped}");
+        }
+    }
+}

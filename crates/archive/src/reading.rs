@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
             let got = match rustix::io::read(file, &mut *room) {
                 Ok(got) => got,
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return Err(changed(&listed.path)),
+                Err(Errno::AGAIN | Errno::ISDIR) => return Err(changed(&listed.path)),
                 Err(e) => return Err(io(format_args!("read \"{}\"", listed.path), e)),
             };
             if got as u64 > missing || (got == 0 && missing > 0) {
@@ -207,5 +207,162 @@ impl<'a> Reader<'a> {
         self.offset += self.filled as u64;
         self.filled = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Everything;
+    use crate::code::ArchiveCode;
+    use crate::listing::list;
+    use rustix::fs::{CWD, FileType};
+    use std::fs::{self, OpenOptions, Permissions};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    const CONTENT: &[u8] = b"what was listed";
+
+    /// What somebody does to a file after it was listed.
+    type Change = fn(&Path);
+
+    fn swap(path: &Path, with: impl FnOnce(&Path)) {
+        let aside = path.with_file_name("aside");
+        with(&aside);
+        fs::rename(aside, path).unwrap();
+    }
+
+    fn make_special(path: &Path, kind: FileType) {
+        rustix::fs::mknodat(CWD, path, kind, Mode::RWXU, rustix::fs::makedev(1, 5)).unwrap();
+    }
+
+    const CHANGES: &[(&str, ArchiveCode, Change)] = &[
+        ("grows", ArchiveCode::FileChanged, |path| {
+            let mut file = OpenOptions::new().append(true).open(path).unwrap();
+            std::io::Write::write_all(&mut file, b"!").unwrap();
+        }),
+        ("shrinks", ArchiveCode::FileChanged, |path| {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.set_len(3).unwrap();
+        }),
+        ("becomes empty", ArchiveCode::FileChanged, |path| {
+            File::create(path).unwrap();
+        }),
+        ("becomes a sparse giant", ArchiveCode::FileChanged, |path| {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.set_len(1 << 42).unwrap();
+        }),
+        ("has other bytes", ArchiveCode::FileChanged, |path| {
+            fs::write(path, b"what is written").unwrap();
+        }),
+        ("has other rights", ArchiveCode::FileChanged, |path| {
+            fs::set_permissions(path, Permissions::from_mode(0o711)).unwrap();
+        }),
+        (
+            "is another file of the same bytes",
+            ArchiveCode::FileChanged,
+            |path| {
+                swap(path, |aside| fs::write(aside, CONTENT).unwrap());
+            },
+        ),
+        ("is gone", ArchiveCode::FileChanged, |path| {
+            fs::remove_file(path).unwrap();
+        }),
+        (
+            "is a pipe nobody writes to",
+            ArchiveCode::FileChanged,
+            |path| {
+                swap(path, |aside| make_special(aside, FileType::Fifo));
+            },
+        ),
+        (
+            "is a device without end",
+            ArchiveCode::FileChanged,
+            |path| {
+                swap(path, |aside| make_special(aside, FileType::CharacterDevice));
+            },
+        ),
+        ("is a socket", ArchiveCode::FileChanged, |path| {
+            swap(path, |aside| make_special(aside, FileType::Socket));
+        }),
+        (
+            "is a link to the same bytes",
+            ArchiveCode::SymlinkRefused,
+            |path| {
+                let moved = path.with_file_name("moved");
+                fs::rename(path, moved).unwrap();
+                symlink("moved", path).unwrap();
+            },
+        ),
+        ("lies below a link", ArchiveCode::FileChanged, |path| {
+            let dir = path.parent().unwrap();
+            let moved = dir.with_file_name("moved");
+            fs::rename(dir, &moved).unwrap();
+            symlink("moved", dir).unwrap();
+        }),
+        ("lies below a file", ArchiveCode::FileChanged, |path| {
+            let dir = path.parent().unwrap();
+            fs::remove_dir_all(dir).unwrap();
+            fs::write(dir, b"").unwrap();
+        }),
+        ("is a directory", ArchiveCode::FileChanged, |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+    ];
+
+    fn after(change: Change) -> [Option<ArchiveCode>; 3] {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("dir/file");
+        fs::create_dir(root.path().join("dir")).unwrap();
+        fs::write(&path, CONTENT).unwrap();
+        let dir = beneath::open_root(root.path()).unwrap();
+        let files = list(dir.as_fd(), &mut Everything).unwrap();
+        change(&path);
+        let out = tempfile::tempfile().unwrap();
+        let placed = one_after_the_other(&files, 0);
+        [
+            hash(dir.as_fd(), &files, &()).err(),
+            copy(dir.as_fd(), &placed, &out, &()).err(),
+            append(dir.as_fd(), &files, &mut Vec::new()).err(),
+        ]
+        .map(|refused| refused.map(|e| e.code))
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_was_listed_is_refused_whatever_became_of_it() {
+        for (name, code, change) in CHANGES {
+            assert_eq!(after(*change), [Some(*code); 3], "{name}");
+        }
+        assert_eq!(after(|_| {}), [None; 3], "nothing happened");
+    }
+
+    #[test]
+    fn the_same_directory_can_be_listed_twice() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), CONTENT).unwrap();
+        let dir = beneath::open_root(root.path()).unwrap();
+        let first = list(dir.as_fd(), &mut Everything).unwrap();
+        assert_eq!(first.len(), 1);
+        assert_eq!(list(dir.as_fd(), &mut Everything).unwrap(), first);
+    }
+
+    #[test]
+    fn bytes_go_to_the_offsets_they_are_given_also_where_those_do_not_follow() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        let dir = beneath::open_root(root.path()).unwrap();
+        let files = list(dir.as_fd(), &mut Everything).unwrap();
+        let placed: Vec<_> = files.iter().zip([2, 0, 1]).collect();
+        let out = tempfile::NamedTempFile::new().unwrap();
+        let digests = copy(dir.as_fd(), &placed, out.as_file(), &()).unwrap();
+        assert_eq!(fs::read(out.path()).unwrap(), b"bca");
+        assert_eq!(
+            digests,
+            ["a", "b", "c"].map(|name| Digest::of(name.as_bytes()))
+        );
     }
 }
