@@ -12,6 +12,7 @@ use flightproof_frame::channel::{
 };
 use flightproof_frame::{FrameCode, FrameError, fuzzing};
 use flightproof_hostile::{Attack, frame};
+use fuzzing::{Conversation, Turn};
 use proptest::prelude::*;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -212,18 +213,14 @@ fn host_and_runner_understand_each_other() {
 
 #[test]
 fn a_reply_at_the_limit_arrives() {
-    let (from_runner, to_host) = rustix::pipe::pipe().unwrap();
-    let (_kept, to_runner) = rustix::pipe::pipe().unwrap();
-    let runner = std::thread::spawn(move || {
-        let mut out = File::from(to_host);
-        out.write_all(&encode(Kind::Hello, 0, b"hi").unwrap())
-            .unwrap();
-        out.write_all(&encode(Kind::Reply, 1, &vec![7; MAX_BODY_BYTES]).unwrap())
-            .unwrap();
-    });
-    let mut host = HostChannel::new(from_runner, to_runner).unwrap();
+    let said = [
+        encode(Kind::Hello, 0, b"hi").unwrap(),
+        encode(Kind::Reply, 1, &vec![7; MAX_BODY_BYTES]).unwrap(),
+    ];
+    let (mut host, runner) = host_of(&said.concat());
     host.hello(soon()).unwrap();
     assert_eq!(host.call(b"?", b"", soon()).unwrap().len(), MAX_BODY_BYTES);
+    drop(host);
     runner.join().unwrap();
 }
 
@@ -624,6 +621,11 @@ proptest! {
     }
 
     #[test]
+    fn every_conversation_goes_as_the_rules_say(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fuzzing::channel_plan(&Conversation::from_bytes(&bytes));
+    }
+
+    #[test]
     fn any_bytes_give_the_same_result_in_every_split(
         bytes in proptest::collection::vec(prop_oneof![Just(0u8), 0u8..7, any::<u8>()], 0..120)
     ) {
@@ -631,12 +633,46 @@ proptest! {
     }
 }
 
-#[test]
-fn the_oracle_accepts_every_seed() {
-    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/channel_raw");
+fn seeds(target: &str, oracle: impl Fn(&[u8])) {
+    let seeds = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
     let files: Vec<_> = std::fs::read_dir(seeds).unwrap().collect();
     assert!(!files.is_empty());
     for file in files {
-        fuzzing::channel_raw(&std::fs::read(file.unwrap().path()).unwrap());
+        oracle(&std::fs::read(file.unwrap().path()).unwrap());
     }
+}
+
+#[test]
+fn the_oracle_accepts_every_seed() {
+    seeds("channel_raw", fuzzing::channel_raw);
+    seeds("channel_plan", |bytes| {
+        fuzzing::channel_plan(&Conversation::from_bytes(bytes));
+    });
+}
+
+#[test]
+fn any_bytes_stand_for_a_conversation_and_some_go_well() {
+    let (mut answered, mut broken) = (0, 0);
+    let mut bytes = vec![0; 60];
+    let mut state = 1u64;
+    for round in 0..4_000 {
+        for byte in &mut bytes {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            *byte = state.to_le_bytes()[7];
+        }
+        let conversation = Conversation::from_bytes(&bytes[round % 60..]);
+        fuzzing::channel_plan(&conversation);
+        let honest = |turns: &[Turn]| {
+            let mut kinds = turns.iter().map(|turn| match turn {
+                Turn::Ask => 0,
+                Turn::Say { kind, .. } => *kind,
+            });
+            [1, 0, 5].iter().all(|kind| kinds.next() == Some(*kind))
+        };
+        answered += usize::from(honest(&conversation.turns));
+        broken += usize::from(!honest(&conversation.turns));
+    }
+    assert!(answered > 20 && broken > 20, "{answered}, {broken}");
 }

@@ -111,6 +111,56 @@ pub enum Ending {
     Panicked,
 }
 
+impl Delivery {
+    /// The delivery that any bytes stand for, so that a fuzzer that changes bytes changes a plan: how
+    /// it closes, what each read does, whether the header is honest, and the payload.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut left = bytes;
+        let ending = match next(&mut left) % 8 {
+            6 => Ending::Failed,
+            7 => Ending::Panicked,
+            _ => Ending::Closed,
+        };
+        let count = next(&mut left) % 16;
+        let steps = (0..count).map(|_| step(&mut left)).collect();
+        let honesty = next(&mut left) % 8;
+        let length = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        let framed = |length: u32| [&length.to_be_bytes()[..], left].concat();
+        let stream = match honesty {
+            0 => left.to_vec(),
+            1 => framed(length.saturating_sub(1)),
+            2 => framed(length.saturating_add(1)),
+            _ => framed(length),
+        };
+        Self {
+            stream,
+            steps,
+            ending,
+        }
+    }
+}
+
+fn step(left: &mut &[u8]) -> Step {
+    match next(left) % 16 {
+        0 => Step::Interrupted,
+        1 => Step::Early,
+        2 => Step::Boast,
+        3 => Step::Fail,
+        4 => Step::Panic,
+        5 => Step::Give(u16::MAX),
+        _ => Step::Give(next(left).into()),
+    }
+}
+
+/// The next byte, or 0.
+pub(super) fn next(left: &mut &[u8]) -> u8 {
+    let Some((first, rest)) = left.split_first() else {
+        return 0;
+    };
+    *left = rest;
+    *first
+}
+
 /// However a stream is delivered, the reader's answer is the one the rules give for what came, and
 /// the source is closed exactly once.
 ///

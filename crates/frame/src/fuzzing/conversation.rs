@@ -1,3 +1,4 @@
+use super::bootstrap::next;
 use super::channel::decode_within;
 use crate::channel::{
     HEADER_BYTES, Kind, MAX_BODY_BYTES, MAX_DATA_BYTES, MAX_HELLO_BYTES, Message, ReplyReader,
@@ -22,15 +23,81 @@ pub enum Turn {
     },
 }
 
-/// A conversation, with what it says fed in pieces of `step` bytes to a host that takes at most
-/// `budget` of them: messages, and where it breaks off, are what the rules give for the whole.
+/// A conversation and how a host hears it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// What happens.
+    pub turns: Vec<Turn>,
+    /// Bytes of each piece that is fed.
+    pub step: usize,
+    /// Bytes the host takes.
+    pub budget: u64,
+}
+
+impl Conversation {
+    /// The conversation that any bytes stand for, so that a fuzzer that changes bytes changes a
+    /// plan. Half of its turns are what an honest host and runner would do next.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut left = bytes;
+        let step = usize::from(next(&mut left)).max(1);
+        let budget = match next(&mut left) {
+            0..128 => u64::MAX,
+            few => u64::from(few) * 2,
+        };
+        let (mut turns, mut asked) = (Vec::new(), 0);
+        while !left.is_empty() {
+            turns.push(turn(&mut left, &mut asked));
+        }
+        Self {
+            turns,
+            step,
+            budget,
+        }
+    }
+}
+
+fn turn(left: &mut &[u8], asked: &mut u32) -> Turn {
+    let choice = next(left);
+    if choice % 8 < 2 {
+        *asked += 1;
+        return Turn::Ask;
+    }
+    let (kind, seq, boast) = match choice % 8 {
+        2 => (1, 0, 0),
+        3..6 => (5, *asked, 0),
+        _ => {
+            let boast = match next(left) {
+                255 => u32::MAX,
+                boast => (boast / 128).into(),
+            };
+            (choice >> 5, u32::from(next(left) % 4), boast)
+        }
+    };
+    let length = usize::from(next(left) % 32).min(left.len());
+    let (body, rest) = left.split_at(length);
+    *left = rest;
+    Turn::Say {
+        kind,
+        seq,
+        boast,
+        body: body.to_vec(),
+    }
+}
+
+/// Of a conversation, messages and where it breaks off are what the rules give for the whole; and
+/// what the host takes is what it asked for.
 ///
 /// # Panics
 /// They are not.
-pub fn channel_plan(turns: &[Turn], step: usize, budget: u64) {
+pub fn channel_plan(conversation: &Conversation) {
+    let Conversation {
+        turns,
+        step,
+        budget,
+    } = conversation;
     let stream: Vec<u8> = turns.iter().flat_map(said).collect();
-    let (messages, error) = decode_within(&stream, step.max(1), budget);
-    let (expected, code) = messages_of(&stream, budget);
+    let (messages, error) = decode_within(&stream, (*step).max(1), *budget);
+    let (expected, code) = messages_of(&stream, *budget);
     let found: Vec<_> = messages
         .iter()
         .map(|m| (m.kind as u8, m.seq, m.body.as_slice()))

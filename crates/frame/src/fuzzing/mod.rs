@@ -8,4 +8,4 @@ mod conversation;
 
 pub use bootstrap::{Delivery, Ending, Step, bootstrap_plan, bootstrap_raw, frame_of};
 pub use channel::{channel_raw, decode};
-pub use conversation::{Turn, channel_plan};
+pub use conversation::{Conversation, Turn, channel_plan};

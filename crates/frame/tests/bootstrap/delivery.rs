@@ -257,15 +257,43 @@ impl flightproof_frame::bootstrap::Source for TwoReads {
     }
 }
 
-#[test]
-fn the_oracles_accept_every_seed() {
-    let seeds = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fuzz/seeds/bootstrap_raw"
-    );
+fn seeds(target: &str, oracle: impl Fn(&[u8])) {
+    let seeds = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
     let files: Vec<_> = std::fs::read_dir(seeds).unwrap().collect();
     assert!(!files.is_empty());
     for file in files {
-        fuzzing::bootstrap_raw(&std::fs::read(file.unwrap().path()).unwrap());
+        oracle(&std::fs::read(file.unwrap().path()).unwrap());
     }
+}
+
+#[test]
+fn the_oracles_accept_every_seed() {
+    seeds("bootstrap_raw", fuzzing::bootstrap_raw);
+    seeds("bootstrap_plan", |bytes| {
+        fuzzing::bootstrap_plan(&Delivery::from_bytes(bytes));
+    });
+}
+
+#[test]
+fn any_bytes_stand_for_a_plan_and_plans_reach_success_and_refusal() {
+    let mut whole = 0;
+    let mut bytes = vec![0; 40];
+    let mut state = 1u64;
+    for round in 0..2_000 {
+        for byte in &mut bytes {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            *byte = state.to_le_bytes()[7];
+        }
+        let delivery = Delivery::from_bytes(&bytes[round % 40..]);
+        fuzzing::bootstrap_plan(&delivery);
+        let faithful = delivery.ending == Ending::Closed
+            && !delivery
+                .steps
+                .iter()
+                .any(|step| matches!(step, Step::Boast | Step::Fail | Step::Panic));
+        whole += usize::from(faithful && fuzzing::frame_of(&delivery.stream).is_ok());
+    }
+    assert!((200..1_800).contains(&whole), "{whole} of 2000");
 }
