@@ -163,3 +163,20 @@ fn the_pack_that_git_gets_holds_what_was_checked() {
     assert_eq!(checked.objects().len(), 4);
     assert!(!attack.twin.ends_with(&pack), "written anew");
 }
+
+#[test]
+fn a_bundle_that_fills_every_limit_is_accepted() {
+    let world = World::usual();
+    let bytes = world.fullest();
+    assert!(
+        (110_000..=131_072).contains(&bytes.len()),
+        "{}",
+        bytes.len()
+    );
+    let checked = checked(&bytes, world.baseline, &mut objects(&world.store), &[]).unwrap();
+    assert_eq!(checked.objects().len(), 1_024);
+    assert_eq!(checked.changes().len(), 1_021);
+    let size = |change: &flightproof_evidence::Change| change.new.as_ref().unwrap().content.len();
+    let total: usize = checked.changes().iter().map(size).sum();
+    assert!(total > (2 << 20) - 40_000, "{total}");
+}

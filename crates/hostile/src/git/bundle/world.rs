@@ -74,6 +74,21 @@ impl World {
         }
     }
 
+    /// An honest bundle that fills every limit: 1,024 objects, 2 MiB of content less a few hundred
+    /// bytes, and close to 128 KiB.
+    pub fn fullest(&self) -> Vec<u8> {
+        /// Files beside two trees and the commit.
+        const FILES: usize = 1_024 - 3;
+        /// Bytes of each: the trees and the commit take the rest.
+        const SIZE: usize = ((2 << 20) - 36_000) / FILES;
+        /// Bytes of each that do not compress.
+        const NOISE: usize = 46;
+        let noise = noise(FILES * NOISE);
+        let file = |piece: &[u8]| [piece, &vec![b' '; SIZE - piece.len()]].concat();
+        let files: Vec<Vec<u8>> = noise.chunks(NOISE).map(file).collect();
+        self.bundle(&self.many(&files))
+    }
+
     /// The honest candidate: one line of `src/lib.rs`.
     pub(super) fn honest(&self) -> Candidate {
         self.file("lib.rs", AFTER)
