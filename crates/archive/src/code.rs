@@ -66,8 +66,8 @@ flightproof_core::refusal_codes! {
         /// The workspace archive is not of the kind that is needed here.
         BadKind = "BAD_KIND", Input,
             "the workspace archive is not of the kind that is needed here",
-            "a changeset is no tree, and an unknown kind is nothing",
-            "send a snapshot";
+            "a changeset is no tree, a tree is no changeset, and an unknown kind is nothing",
+            "send an archive of the kind that is needed";
         /// A field is missing.
         MissingField = "MISSING_FIELD", Input,
             "a field is missing",

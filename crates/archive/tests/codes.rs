@@ -7,6 +7,10 @@ use flightproof_hostile::archive;
 const TESTS: &[&str] = &[
     include_str!("directory.rs"),
     include_str!("extract.rs"),
+    include_str!("apply/creation.rs"),
+    include_str!("apply/edits.rs"),
+    include_str!("apply/interruption.rs"),
+    include_str!("apply/refusals.rs"),
     include_str!("workspace.rs"),
     include_str!("../../../fixtures/vectors/paar1.json"),
     include_str!("../../../fixtures/vectors/paws1.json"),

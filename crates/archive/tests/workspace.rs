@@ -356,6 +356,33 @@ fn a_gitignore_that_is_a_link_or_a_directory_says_nothing_as_with_git() {
 }
 
 #[test]
+fn a_working_directory_is_packed_by_its_rules_and_links_that_travel_are_refused() {
+    let root = TempDir::new().unwrap();
+    for path in ["a", "build/x", ".env", ".git/HEAD"] {
+        write(root.path(), path, "x");
+    }
+    write(root.path(), ".gitignore", "build/\nlink\npipe\n");
+    symlink("/etc", root.path().join("link")).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(rustix::fs::CWD, root.path().join("pipe"), fifo, mode, 0).unwrap();
+    let output = root.path().join("build/archive");
+    let pack = || {
+        let mut choice = Workspace::new(&[], &[]).unwrap();
+        let packed = paws::pack_file(root.path(), "w", &mut choice, &output, &());
+        (packed, choice.into_selection())
+    };
+    let (packed, selection) = pack();
+    let packed = packed.unwrap();
+    let paths: Vec<&str> = packed.entries().iter().map(|e| e.path.as_str()).collect();
+    assert_eq!(paths, [".gitignore", "a"]);
+    let left_out: Vec<&str> = selection.left_out.iter().map(|l| l.path.as_str()).collect();
+    assert_eq!(left_out, [".env", ".git", "build", "link", "pipe"]);
+    symlink("a", root.path().join("travels")).unwrap();
+    assert_eq!(pack().0.unwrap_err().code, ArchiveCode::SymlinkRefused);
+}
+
+#[test]
 fn a_captured_tree_travels_whole_with_what_a_working_directory_would_leave_out() {
     let files = [".env", ".gitignore", "id_rsa", "target/x"];
     let content = |path: &str| if path == ".gitignore" { "*\n" } else { "x" };

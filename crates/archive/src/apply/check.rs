@@ -148,6 +148,10 @@ impl<'a> Neighbours<'a> {
         }
         let names = self.known.get(above);
         match names.and_then(|names| names.get(&fold(name))) {
+            // It was not there a moment ago.
+            Some(there) if there == name => {
+                Err(ArchiveCode::AddedExists.refuse(format_args!("\"{path}\"")))
+            }
             Some(there) => Err(ArchiveCode::NameCollision.refuse(format_args!(
                 "\"{path}\": {} is there and is the same name to some file systems",
                 shown(there)

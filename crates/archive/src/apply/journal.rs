@@ -16,6 +16,9 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(super) struct Journal {
     /// The changeset, whose manifest lies beside this.
     pub(super) changeset_id: Digest,
+    /// The inode of the staging directory it was written in. A journal that came with a copied or
+    /// checked-out tree has another: its inodes mean nothing, and it may be somebody's forgery.
+    pub(super) staging: u64,
     /// The directory beside the staging one that takes what must be kept for the user.
     pub(super) keep: String,
     /// The directories that are made, outer ones first.
@@ -28,10 +31,8 @@ pub(super) struct Journal {
 impl Journal {
     /// One fact a line; paths hold no line ends.
     fn to_text(&self) -> String {
-        let mut text = format!(
-            "{FORMAT}\nchangeset {}\nkeep {}\n",
-            self.changeset_id, self.keep
-        );
+        let mut text = format!("{FORMAT}\nchangeset {}\n", self.changeset_id);
+        text.push_str(&format!("staging {}\nkeep {}\n", self.staging, self.keep));
         for path in &self.directories {
             text.push_str(&format!("directory {}\n", path.as_str()));
         }
@@ -47,6 +48,7 @@ impl Journal {
         let mut lines = text.lines().skip(1);
         let mut journal = Self {
             changeset_id: lines.next()?.strip_prefix("changeset ")?.parse().ok()?,
+            staging: lines.next()?.strip_prefix("staging ")?.parse().ok()?,
             keep: lines.next()?.strip_prefix("keep ")?.to_owned(),
             directories: Vec::new(),
             inodes: Vec::new(),
@@ -83,6 +85,10 @@ impl Journal {
         let Ok(Manifest::Changeset(changes)) = paws::decode(&changes) else {
             return Err(damaged("its changes are not readable"));
         };
+        let here = rustix::fs::fstat(staging).map_err(|e| io("look at the journal", e))?;
+        if journal.staging != here.st_ino {
+            return Err(damaged("it was written in another place"));
+        }
         if journal.inodes.len() != changes.changes().len()
             || journal.changeset_id != changes.changeset_id()
         {

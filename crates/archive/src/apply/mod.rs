@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use site::{Site, Slots, Staging};
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// What was done to a tree.
@@ -111,9 +111,8 @@ pub fn apply(archive: &File, dir: &Path, progress: &dyn Progress) -> Result<Appl
 /// [`ArchiveCode::ApplyBusy`], [`ArchiveCode::JournalDamaged`], [`ArchiveCode::ApplyUnfinished`], a
 /// staging directory that is not ours, the system's.
 pub fn recover(dir: &Path) -> Result<Recovered, ArchiveError> {
-    let root = beneath::open_root(dir)?;
-    lock(root.as_fd())?;
-    recover_locked(root.as_fd(), &mut |_| {})
+    let locked = Locked::open(dir)?;
+    recover_locked(locked.root(), &mut |_| {})
 }
 
 /// Whether what came out of the tree is looked at. There is no reason not to, except to show what
@@ -134,18 +133,18 @@ fn apply_watched(
     look: Look,
     watch: Watch<'_>,
 ) -> Result<Applied, ArchiveError> {
-    let root = beneath::open_root(dir)?;
-    lock(root.as_fd())?;
-    let recovered = recover_locked(root.as_fd(), watch)?;
+    let locked = Locked::open(dir)?;
+    let root = locked.root();
+    let recovered = recover_locked(root, watch)?;
     let payload = Payload::open(archive)?;
     let (Payload::Stored(_, changes) | Payload::Stream(_, changes)) = &payload;
     let changes = changes.clone();
     check::names(&changes)?;
-    let missing = check::tree(root.as_fd(), &changes)?;
+    let missing = check::tree(root, &changes)?;
     let how = How { look, progress };
-    let done = carry_out(root.as_fd(), payload, &changes, missing, &how, watch);
+    let done = carry_out(root, payload, &changes, missing, &how, watch);
     if done.is_err() {
-        discard_unrecorded(root.as_fd());
+        discard_unrecorded(root);
     }
     let (untidy, kept) = done?;
     Ok(Applied {
@@ -195,13 +194,30 @@ impl Applied {
     }
 }
 
-/// One at a time for each directory. The lock is the directory's own: it goes with the process,
-/// however that ends.
-fn lock(root: BorrowedFd<'_>) -> Result<(), ArchiveError> {
-    match rustix::fs::flock(root, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => Err(ArchiveCode::ApplyBusy.refuse("the directory is locked")),
-        Err(e) => Err(io("lock the directory", e)),
+/// A tree that is ours alone among those who apply. The lock is the directory's own: it goes with
+/// the process, however that ends.
+struct Locked(OwnedFd);
+
+impl Locked {
+    fn open(dir: &Path) -> Result<Self, ArchiveError> {
+        let root = beneath::open_root(dir)?;
+        match rustix::fs::flock(&root, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(root)),
+            Err(Errno::WOULDBLOCK) => Err(ArchiveCode::ApplyBusy.refuse("the directory is locked")),
+            Err(e) => Err(io("lock the directory", e)),
+        }
+    }
+
+    fn root(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Locked {
+    /// Closing is not enough: a process that another thread just forked has the descriptor too,
+    /// until it becomes another program.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -214,6 +230,8 @@ fn recover_locked(root: BorrowedFd<'_>, watch: Watch<'_>) -> Result<Recovered, A
         crate::staging::remove_tree(root, Staging::NAME);
         return Ok(Recovered::Nothing);
     };
+    // Whoever wrote it checked this. Nobody else gets a hook into `.git` by it.
+    check::names(&changes)?;
     let committed = Journal::is_committed(&dir)?;
     let staging = Staging::open(dir)?;
     let mut site = Site::new(root, &staging, &changes, journal, Look::Always);
@@ -334,6 +352,7 @@ fn stage(
     let keep = beneath::random_name()?.replace(RelPath::RESERVED, KEPT);
     Ok(Journal {
         changeset_id: changes.changeset_id(),
+        staging: staging.inode_of_directory()?,
         keep,
         directories: missing,
         inodes,

@@ -1,11 +1,9 @@
 //! Applying with somebody looking on, for tests: told each act before it is done, they can edit the
 //! tree at exactly that moment.
 
-use super::{Applied, Look, Recovered, apply_watched, recover_locked};
-use crate::beneath;
+use super::{Applied, Locked, Look, Recovered, apply_watched, recover_locked};
 use crate::code::ArchiveError;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 /// How carefully a changeset is applied.
@@ -40,7 +38,6 @@ pub fn apply(
 /// # Errors
 /// As [`crate::recover`].
 pub fn recover(dir: &Path, watch: &mut dyn FnMut(&str)) -> Result<Recovered, ArchiveError> {
-    let root = beneath::open_root(dir)?;
-    super::lock(root.as_fd())?;
-    recover_locked(root.as_fd(), &mut |act| watch(&format!("{act:?}")))
+    let locked = Locked::open(dir)?;
+    recover_locked(locked.root(), &mut |act| watch(&format!("{act:?}")))
 }

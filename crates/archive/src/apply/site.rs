@@ -124,6 +124,14 @@ impl Staging {
         Ok(inodes)
     }
 
+    /// What tells this directory from a copy.
+    pub(super) fn inode_of_directory(&self) -> Result<u64, ArchiveError> {
+        let stat = rustix::fs::fstat(&self.dir);
+        Ok(stat
+            .map_err(|e| io("look at the staging directory", e))?
+            .st_ino)
+    }
+
     fn inode(&self, number: usize, entry: &Entry, durable: bool) -> Result<u64, ArchiveError> {
         let failed = |e| io(format_args!("stage \"{}\"", entry.path), e);
         let file = open_file(&self.slots, &number.to_string()).map_err(failed)?;
