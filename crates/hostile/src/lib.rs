@@ -3,6 +3,7 @@
 //! benign twin that must pass.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod archive;
 pub mod frame;
 pub mod git;

@@ -108,12 +108,6 @@ impl<'a> Claude<'a> {
 
     /// The total as written: absent, or a plain decimal.
     fn total(&self) -> Result<Option<Exact>, AgentError> {
-        if let Some(name) = OLD_NAMES.iter().find(|name| self.field(name).is_some()) {
-            return Err(keep(
-                AgentCode::Contradictory,
-                format!("{name} is a name of older versions"),
-            ));
-        }
         let Json::Object(fields) = self.object else {
             return Ok(None);
         };
@@ -121,6 +115,10 @@ impl<'a> Claude<'a> {
         let Some(value) = fields.get("total_cost_usd") else {
             return Ok(None);
         };
+        if let Some(name) = OLD_NAMES.iter().find(|name| fields.contains_key(**name)) {
+            let detail = format!("total_cost_usd and {name}");
+            return Err(keep(AgentCode::Contradictory, detail));
+        }
         let total = Exact::read(value).map_err(|code| keep(code, "total_cost_usd"))?;
         Ok(Some(total))
     }
