@@ -1,13 +1,23 @@
-//! One oracle for the archive surface: unit test, property test, seed replay and fuzz target call
-//! the same body.
+//! One oracle body per surface: unit tests, property tests, the replay of seeds and the fuzz targets
+//! call the same ones. Each panics where a promise of this crate does not hold.
 
+mod writing;
+
+pub use writing::{Place, Scene, Thing, extract_plan, extract_raw};
+
+use crate::code::{ArchiveCode, ArchiveError};
+use crate::header::Layout;
 use crate::{paar, paws};
+use flightproof_core::Code;
+use std::io::Read;
 
-/// Whatever is accepted must be what its own encoder writes: one tree, one spelling.
+/// Whatever is accepted is what its own encoder writes; every reader gives one answer, however the
+/// bytes come; the quick reader of manifests takes nothing that the lenient one reads otherwise.
 ///
 /// # Panics
-/// An accepted archive differs from its re-encoding, or two readers of it disagree.
-pub fn archive_raw(bytes: &[u8]) {
+/// One of these does not hold.
+pub fn paws_raw(bytes: &[u8]) {
+    assert!(agree(&paws::LAYOUT, bytes, paws::readers_agree));
     if let Ok(manifest) = paws::decode(bytes) {
         let again = match &manifest {
             paws::Manifest::Snapshot(snapshot) => snapshot.header(),
@@ -19,26 +29,124 @@ pub fn archive_raw(bytes: &[u8]) {
             "a second spelling was accepted"
         );
     }
-    if let Ok(unpacked) = paws::read(bytes) {
-        let files = unpacked
-            .files()
-            .map(|(entry, content)| (entry.path.clone(), entry.executable, content));
-        let again = paws::pack(unpacked.snapshot.workspace_id(), files).map(|packed| packed.bytes);
+    let whole = paws::verify(bytes, &());
+    for most in PIECES {
+        let pieces = paws::verify(Pieces { bytes, most }, &());
+        assert_eq!(pieces, whole, "in pieces of {most}");
+    }
+    let read = paws::read(bytes);
+    match (whole, &read) {
+        (Ok(paws::Manifest::Snapshot(snapshot)), Ok(read)) => assert_eq!(snapshot, read.snapshot),
+        (_, Err(refused)) if refused.code == ArchiveCode::BadKind => {}
+        (Err(streamed), Err(refused)) => same_refusal(&streamed, refused),
+        (streamed, _) => panic!("two readers, two answers: {streamed:?} {read:?}"),
+    }
+    if let Ok(read) = read {
+        let files = read.files();
+        let files = files.map(|(entry, content)| (entry.path.clone(), entry.executable, content));
+        let again = paws::pack(read.snapshot.workspace_id(), files).map(|packed| packed.bytes);
         assert_eq!(
             again.as_deref(),
             Ok(bytes),
             "a second spelling was accepted"
         );
     }
-    if let Ok(unpacked) = paar::read(bytes) {
-        let files = unpacked
-            .files()
-            .map(|(file, content)| (file.path.clone(), file.executable, content));
-        let again = paar::pack(*unpacked.artifact.origin(), files).map(|packed| packed.bytes);
+}
+
+/// As [`paws_raw`], of artifacts.
+///
+/// # Panics
+/// One of its promises does not hold.
+pub fn paar_raw(bytes: &[u8]) {
+    assert!(agree(&paar::LAYOUT, bytes, paar::readers_agree));
+    let whole = paar::verify(bytes, &());
+    for most in PIECES {
+        let pieces = paar::verify(Pieces { bytes, most }, &());
+        assert_eq!(pieces, whole, "in pieces of {most}");
+    }
+    let read = paar::read(bytes);
+    match (whole, &read) {
+        (Ok(artifact), Ok(read)) => assert_eq!(artifact, read.artifact),
+        (Err(streamed), Err(refused)) => same_refusal(&streamed, refused),
+        (streamed, _) => panic!("two readers, two answers: {streamed:?} {read:?}"),
+    }
+    if let Ok(read) = read {
+        let files = read.files();
+        let files = files.map(|(file, content)| (file.path.clone(), file.executable, content));
+        let again = paar::pack(*read.artifact.origin(), files).map(|packed| packed.bytes);
         assert_eq!(
             again.as_deref(),
             Ok(bytes),
             "a second spelling was accepted"
         );
     }
+}
+
+/// A whole snapshot or changeset meets the answer that was worked out elsewhere, a code or none.
+///
+/// # Panics
+/// It meets another, or a promise of [`paws_raw`] does not hold.
+pub fn paws_plan(bytes: &[u8], expected: Result<(), &str>) {
+    assert_eq!(code(paws::verify(bytes, &()).map(drop)), expected);
+    paws_raw(bytes);
+}
+
+/// A whole artifact meets the answer that was worked out elsewhere, a code or none.
+///
+/// # Panics
+/// It meets another, or a promise of [`paar_raw`] does not hold.
+pub fn paar_plan(bytes: &[u8], expected: Result<(), &str>) {
+    assert_eq!(code(paar::read(bytes).map(drop)), expected);
+    assert_eq!(code(paar::verify(bytes, &()).map(drop)), expected);
+    paar_raw(bytes);
+}
+
+/// Two readers name one fault. Only which of several faults of a payload they name may differ:
+/// whoever holds all bytes sees its length first, whoever reads on sees a wrong hash first.
+fn same_refusal(streamed: &ArchiveError, whole: &ArchiveError) {
+    let of_payload = |refused: &ArchiveError| PAYLOAD_FAULTS.contains(&refused.code);
+    let both = of_payload(streamed) && of_payload(whole);
+    assert!(
+        both || streamed.code == whole.code,
+        "{streamed:?} {whole:?}"
+    );
+}
+
+const PAYLOAD_FAULTS: [ArchiveCode; 4] = [
+    ArchiveCode::PayloadTruncated,
+    ArchiveCode::PayloadHashMismatch,
+    ArchiveCode::TrailingBytes,
+    ArchiveCode::TotalArchiveMismatch,
+];
+
+/// Most bytes of one read, where a source comes in pieces.
+const PIECES: [usize; 3] = [1, 7, 4096];
+
+/// A source that hands out little at a time.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    most: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let most = to.len().min(self.most);
+        self.bytes.read(to.get_mut(..most).unwrap_or_default())
+    }
+}
+
+/// Whether both readers of manifests agree about the one in these bytes, if there is one.
+fn agree(layout: &Layout, bytes: &[u8], agree: fn(&str) -> bool) -> bool {
+    let manifest = layout.split(bytes).map(|(manifest, _)| manifest);
+    let text = manifest
+        .ok()
+        .and_then(|text| std::str::from_utf8(text).ok());
+    text.is_none_or(agree)
+}
+
+fn code<T>(result: Result<T, ArchiveError>) -> Result<T, &'static str> {
+    result.map_err(|refused| {
+        let code = refused.code.explanation().code;
+        code.strip_prefix("archive/").unwrap_or(code)
+    })
 }

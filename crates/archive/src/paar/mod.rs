@@ -5,7 +5,7 @@ mod manifest;
 
 pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
 pub use manifest::decode;
-pub(crate) use manifest::decode_manifest;
+pub(crate) use manifest::{decode_manifest, readers_agree};
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;

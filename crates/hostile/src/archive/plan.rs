@@ -4,9 +4,11 @@
 //! wrong with a name stands beside the name in a table, everything else is compared pair by pair.
 
 mod names;
+mod scene;
 mod verdict;
 mod wire;
 
+pub use scene::{Prepared, Scene};
 pub use verdict::Names;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -116,12 +118,7 @@ impl Plan {
 
     /// Plan number `seed` of an endless supply, the same on every machine.
     pub fn numbered(seed: u64) -> Self {
-        let blocks = (0u8..16).flat_map(|block| {
-            let mut input = seed.to_be_bytes().to_vec();
-            input.push(block);
-            <sha2::Sha256 as sha2::Digest>::digest(&input).to_vec()
-        });
-        let bytes: Vec<u8> = blocks.collect();
+        let bytes = numbered_bytes(seed);
         Self::arbitrary(&mut Unstructured::new(&bytes)).unwrap_or_else(|_| Self::empty())
     }
 
@@ -133,6 +130,16 @@ impl Plan {
             lie: Lie::None,
         }
     }
+}
+
+/// The bytes that plan and scene number `seed` are made of.
+pub fn numbered_bytes(seed: u64) -> Vec<u8> {
+    let blocks = (0u8..16).flat_map(|block| {
+        let mut input = seed.to_be_bytes().to_vec();
+        input.push(block);
+        <sha2::Sha256 as sha2::Digest>::digest(&input).to_vec()
+    });
+    blocks.collect()
 }
 
 impl Entry {

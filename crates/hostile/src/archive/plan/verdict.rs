@@ -17,6 +17,41 @@ impl Plan {
     /// What a reader of the whole archive must answer: nothing, or the code of the first rule that
     /// is broken, in the order that the formats fix.
     pub fn verdict(&self) -> Result<(), &'static str> {
+        self.manifest_verdict()?;
+        self.payload_verdict()
+    }
+
+    /// What writing the tree must answer: names are judged before a byte of payload is.
+    pub fn tree_verdict(&self, names: Names) -> Result<(), &'static str> {
+        self.manifest_verdict()?;
+        let least = match names {
+            Names::Captured => Reach::Captured,
+            Names::Strict => Reach::Anywhere,
+        };
+        let mut segments = self.entries.iter().flat_map(Entry::segments);
+        refuse(segments.any(|segment| segment.reach < least), "UNSAFE_NAME")?;
+        refuse(
+            names == Names::Strict && self.has_collision(),
+            "NAME_COLLISION",
+        )?;
+        self.payload_verdict()
+    }
+
+    fn payload_verdict(&self) -> Result<(), &'static str> {
+        let lengths = match self.shape {
+            Shape::Artifact => ["TOTAL_ARCHIVE_MISMATCH"; 2],
+            Shape::Snapshot | Shape::Changeset => ["PAYLOAD_TRUNCATED", "TRAILING_BYTES"],
+        };
+        let longer = match self.shape {
+            Shape::Artifact => matches!(self.lie, Lie::Long | Lie::Total),
+            Shape::Snapshot | Shape::Changeset => self.lie == Lie::Long,
+        };
+        refuse(self.lie == Lie::Short, lengths[0])?;
+        refuse(longer, lengths[1])?;
+        refuse(self.lies_about_content(), "PAYLOAD_HASH_MISMATCH")
+    }
+
+    fn manifest_verdict(&self) -> Result<(), &'static str> {
         if self.shape == Shape::Artifact {
             return self.artifact_verdict();
         }
@@ -34,25 +69,7 @@ impl Plan {
         refuse(self.lie == Lie::Total, "TOTAL_BYTES_MISMATCH")?;
         let id = self.lie == Lie::Id && self.shape == Shape::Snapshot;
         refuse(id, "SNAPSHOT_ID_MISMATCH")?;
-        refuse(self.lie == Lie::Space, "NON_CANONICAL")?;
-        refuse(self.lie == Lie::Short, "PAYLOAD_TRUNCATED")?;
-        refuse(self.lie == Lie::Long, "TRAILING_BYTES")?;
-        refuse(self.lies_about_content(), "PAYLOAD_HASH_MISMATCH")
-    }
-
-    /// What writing the tree must answer beside that.
-    pub fn tree_verdict(&self, names: Names) -> Result<(), &'static str> {
-        self.verdict()?;
-        let least = match names {
-            Names::Captured => Reach::Captured,
-            Names::Strict => Reach::Anywhere,
-        };
-        let mut segments = self.entries.iter().flat_map(Entry::segments);
-        refuse(segments.any(|segment| segment.reach < least), "UNSAFE_NAME")?;
-        refuse(
-            names == Names::Strict && self.has_collision(),
-            "NAME_COLLISION",
-        )
+        refuse(self.lie == Lie::Space, "NON_CANONICAL")
     }
 
     fn artifact_verdict(&self) -> Result<(), &'static str> {
@@ -71,11 +88,8 @@ impl Plan {
         refuse(self.is_unsorted(), "FILES_UNSORTED")?;
         refuse(self.has_conflict(), "PREFIX_CONFLICT")?;
         refuse(self.lies_about_an_offset(), "INVALID_FILE_OFFSET")?;
-        let length = matches!(self.lie, Lie::Short | Lie::Long | Lie::Total);
-        refuse(length, "TOTAL_ARCHIVE_MISMATCH")?;
         refuse(self.lie == Lie::Id, "BUILD_ID_MISMATCH")?;
-        refuse(self.lie == Lie::Space, "NON_CANONICAL")?;
-        refuse(self.lies_about_content(), "PAYLOAD_HASH_MISMATCH")
+        refuse(self.lie == Lie::Space, "NON_CANONICAL")
     }
 
     fn entry_verdict(&self, index: usize, entry: &Entry) -> Result<(), &'static str> {
