@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| flightproof_archive::fuzzing::archive_raw(bytes));
