@@ -82,8 +82,8 @@ fn inspect(fd: BorrowedFd<'_>, direction: Direction) -> Result<Kind, NotThat> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     let kind = kind(fd, FileType::from_raw_mode(status.st_mode))?;
     may(flags, direction, &kind)?;
-    let inherited = rustix::io::fcntl_getfd(fd)?;
-    rustix::io::fcntl_setfd(fd, inherited | FdFlags::CLOEXEC)?;
+    // The only flag a descriptor has of its own.
+    rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     Ok(kind)
 }
 
@@ -97,7 +97,6 @@ fn kind(fd: BorrowedFd<'_>, found: FileType) -> Result<Kind, NotThat> {
         }
         FileType::Socket => Err(NotThat::Kind("a socket, but not a stream")),
         FileType::CharacterDevice => Err(NotThat::Kind("a terminal or character device")),
-        FileType::BlockDevice => Err(NotThat::Kind("a block device")),
         FileType::Directory => Err(NotThat::Kind("a directory")),
         _ => Err(NotThat::Kind("of an unknown kind")),
     }

@@ -76,7 +76,7 @@ impl Unblocked {
             },
             Way::Reopened(again) => rustix::io::write(again, bytes),
             Way::Socket => {
-                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let flags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
                 rustix::net::send(&self.fd, bytes, flags)
             }
         }
@@ -92,7 +92,7 @@ impl Unblocked {
 
     fn reopen(&mut self, access: OFlags) -> Result<(), Errno> {
         let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
-        let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = access.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
         self.way = Way::Reopened(rustix::fs::open(path, flags, Mode::empty())?);
         Ok(())
     }
@@ -129,7 +129,7 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, ready: PollFlags, deadline: Instant) -> R
 /// ignore the signal from their start; this library may be in another program.
 fn write_flagged(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let parts = [IoSlice::new(bytes)];
-    let quiet = ReadWriteFlags::NOWAIT | RWF_NOSIGNAL;
+    let quiet = ReadWriteFlags::NOWAIT.union(RWF_NOSIGNAL);
     match rustix::io::pwritev2(fd, &parts, NO_OFFSET, quiet) {
         Err(e) if lacks_flags(e) => {
             rustix::io::pwritev2(fd, &parts, NO_OFFSET, ReadWriteFlags::NOWAIT)

@@ -331,6 +331,15 @@ fn an_answer_that_was_written_before_its_request_is_no_answer() {
         writer.write_all(&both[together..]).unwrap();
         let refused = host.call(b"?", b"", soon()).unwrap_err();
         assert_eq!(refused.code, FrameCode::ProtocolViolation);
+        let unasked = match together - hello.len() {
+            // The rest is still in the pipe.
+            1 => 1,
+            _ => ahead.len(),
+        };
+        assert_eq!(
+            refused.detail,
+            format!("{unasked} bytes or more before the request")
+        );
         drop(host);
         let mut asked = Vec::new();
         File::from(kept).read_to_end(&mut asked).unwrap();
@@ -427,6 +436,38 @@ fn a_host_takes_neither_files_nor_the_wrong_end_of_a_pipe() {
         let refused = HostChannel::new(reader, writer).unwrap_err();
         assert_eq!(refused.code, FrameCode::InvalidFd);
     }
+}
+
+#[test]
+fn what_is_left_at_the_end_is_said_by_its_size() {
+    let hello = encode(Kind::Hello, 0, b"hi").unwrap();
+    for together in [true, false] {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (_kept, to_runner) = rustix::pipe::pipe().unwrap();
+        let mut writer = File::from(writer);
+        let mut host = HostChannel::new(reader, to_runner).unwrap();
+        let said = [&hello[..], if together { b"extra" } else { b"" }].concat();
+        writer.write_all(&said).unwrap();
+        host.hello(soon()).unwrap();
+        if !together {
+            writer.write_all(b"extra").unwrap();
+        }
+        let refused = host.finish(soon()).unwrap_err();
+        assert_eq!(refused.code, FrameCode::Trailing);
+        assert_eq!(refused.detail, "5 bytes or more");
+    }
+}
+
+#[test]
+fn a_runner_takes_all_that_one_read_gives() {
+    let body = vec![7; 200_000];
+    let said = [
+        encode(Kind::Request, 1, &body).unwrap(),
+        encode(Kind::End, 1, &[]).unwrap(),
+    ];
+    let said = said.concat();
+    let mut runner = RunnerChannel::new(said.as_slice(), Vec::new());
+    assert_eq!(runner.request().unwrap(), Some(body));
 }
 
 /// Claims a byte more than there was room for.

@@ -38,7 +38,7 @@ impl Close {
             Waits::Close | Waits::Anywhere => beside(until, close),
         };
         match answer {
-            Ok(_) if Instant::now() > until => Self::Unconfirmed("it came too late"),
+            Ok(_) if Clock::at(until) == Clock::Late => Self::Unconfirmed("it came too late"),
             Ok(Ok(())) => Self::Confirmed,
             Ok(Err(e)) => Self::Failed(e),
             Err(no_answer) => no_answer.into(),

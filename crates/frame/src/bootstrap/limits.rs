@@ -52,7 +52,7 @@ fn within(what: &str, found: Duration, most: Duration) -> Result<(), FrameError>
     )))
 }
 
-/// Less than a clock tick of some kernels would be over before it began.
+/// Less would be over before it began, on kernels that tick a thousand times a second.
 const LEAST: Duration = Duration::from_millis(1);
 /// Two minutes: whoever starts a session has the frame ready, or something is wrong.
 const MAX_TOTAL: Duration = Duration::from_millis(120_000);

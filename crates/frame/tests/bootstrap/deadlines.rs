@@ -1,6 +1,6 @@
 use crate::fake::limits;
 use flightproof_frame::FrameCode;
-use flightproof_frame::bootstrap::{Descriptor, Limits, receive};
+use flightproof_frame::bootstrap::{Descriptor, DescriptorSink, Limits, receive, send};
 use flightproof_hostile::frame::bootstrap_frame;
 use std::fs::File;
 use std::io::Write;
@@ -60,6 +60,35 @@ fn a_peer_that_sends_one_byte_a_moment_is_left_at_the_deadline() {
         });
         assert_eq!(timed(reader), FrameCode::Timeout);
         trickling.join().unwrap();
+    }
+}
+
+/// Processor time this thread has had.
+fn busy() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+#[test]
+fn waiting_takes_no_processor_time() {
+    for (reader, writer) in streams() {
+        let descriptor = Descriptor::adopt(reader).unwrap();
+        let before = busy();
+        let refused = receive(descriptor, limits(400, 10_000)).unwrap_err();
+        assert_eq!(refused.code, FrameCode::Timeout);
+        assert!(busy() - before < Duration::from_millis(200));
+        drop(writer);
+    }
+    for (_unread, writer) in streams() {
+        // So that no room is left after a part of the frame.
+        if rustix::pipe::fcntl_setpipe_size(&writer, 4096).is_err() {
+            rustix::net::sockopt::set_socket_send_buffer_size(&writer, 4096).unwrap();
+        }
+        let sink = DescriptorSink::adopt(writer).unwrap();
+        let before = busy();
+        let refused = send(sink, &[1; 60_000], limits(400, 10_000)).unwrap_err();
+        assert_eq!(refused.code, FrameCode::Timeout);
+        assert!(busy() - before < Duration::from_millis(200));
     }
 }
 

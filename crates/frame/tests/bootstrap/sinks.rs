@@ -1,7 +1,7 @@
 use crate::fake::{Act, Fake, Gate, limits};
 use flightproof_frame::FrameCode;
 use flightproof_frame::bootstrap::{
-    Descriptor, DescriptorSink, MAX_PAYLOAD_BYTES, Waits, receive, send,
+    Descriptor, DescriptorSink, MAX_PAYLOAD_BYTES, Sink, Waits, receive, send,
 };
 use flightproof_hostile::frame::bootstrap_frame;
 use std::fs::File;
@@ -183,4 +183,44 @@ fn a_sink_whose_writes_may_hang_is_refused_before_it_gets_anything() {
         ..Fake::of(b"")
     };
     assert_eq!(code_of(sink), (Err(FrameCode::SourceError), vec![]));
+}
+
+/// Takes so many bytes, three at a time, and then fails.
+struct Filling(usize, ErrorKind);
+
+impl Sink for Filling {
+    fn write(&mut self, bytes: &[u8], _: Instant) -> std::io::Result<usize> {
+        let count = self.0.min(bytes.len()).min(3);
+        self.0 -= count;
+        if count == 0 {
+            return Err(self.1.into());
+        }
+        Ok(count)
+    }
+
+    fn close(self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn waits(&self) -> Waits {
+        Waits::Never
+    }
+}
+
+#[test]
+fn how_much_was_written_is_said() {
+    for written in [0, 2, 3, 4, 8, 10] {
+        let broken = Filling(written, ErrorKind::Other);
+        let refused = send(broken, b"secrets", limits(5_000, 1_000)).unwrap_err();
+        assert_eq!(refused.code, FrameCode::SourceError);
+        assert_eq!(
+            refused.detail,
+            format!("after {written} bytes: other error")
+        );
+        let full = Filling(written, ErrorKind::WouldBlock);
+        let refused = send(full, b"secrets", limits(20, 1_000)).unwrap_err();
+        assert_eq!(refused.code, FrameCode::Timeout);
+        let detail = format!("the deadline passed after {written} bytes were written");
+        assert_eq!(refused.detail, detail);
+    }
 }
