@@ -6,6 +6,7 @@ mod inflate;
 mod resolve;
 mod write;
 
+pub(crate) use delta::apply;
 pub(crate) use entry::{Base, Entry, Form, read};
 pub(crate) use resolve::{Object, Resolver};
 pub(crate) use write::write;

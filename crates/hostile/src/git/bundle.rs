@@ -5,10 +5,12 @@ mod deltas;
 mod encode;
 mod envelope;
 mod packs;
+mod script;
 mod trees;
 mod world;
 
 pub use encode::{BasePlan, DeltaPlan, EntryPlan, PackPlan, Step};
+pub use script::Scripted;
 pub use world::{Row, Store, World};
 
 use super::Id;

@@ -8,12 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const DEPTH: usize = 50;
 
 /// An object of the pack.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) kind: Kind,
     pub(crate) body: Vec<u8>,
-    /// Deltas it took to make it.
-    depth: usize,
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} bytes", self.kind.word(), self.body.len())
+    }
 }
 
 /// Turns entries into objects. Without recursion: a chain is as long as somebody else wants.
@@ -109,12 +113,16 @@ impl Resolver {
 
     fn settle(&mut self, mut queue: Vec<Made>) -> Result<(), ImportError> {
         while let Some(made) = queue.pop() {
-            let Made { number, object } = made;
+            let Made {
+                number,
+                depth,
+                object,
+            } = made;
             let id = hash::id_of(object.kind, &object.body)?;
             let mut waiting = self.on_entry.remove(&number).unwrap_or_default();
             waiting.extend(self.on_object.remove(&id).unwrap_or_default());
             for next in waiting {
-                queue.push(self.apply(next, object.kind, &object.body, object.depth)?);
+                queue.push(self.apply(next, object.kind, &object.body, depth)?);
             }
             if self.objects.insert(id, object).is_some() {
                 return Err(ImporterCode::ObjectDuplicate.refuse(id));
@@ -137,9 +145,11 @@ impl Resolver {
         }
         let delta = self.take_data(number);
         let body = delta::apply(base, &delta, RESOLVED)?;
-        let depth = depth + 1;
-        let object = Object { kind, body, depth };
-        Ok(Made { number, object })
+        Ok(Made {
+            number,
+            depth: depth + 1,
+            object: Object { kind, body },
+        })
     }
 
     fn form(&self, number: usize) -> Form {
@@ -159,13 +169,17 @@ impl Resolver {
 /// An object that was just made, and of which entry.
 struct Made {
     number: usize,
+    /// Deltas it took.
+    depth: usize,
     object: Object,
 }
 
 impl Made {
     fn whole(number: usize, kind: Kind, body: Vec<u8>) -> Self {
-        let depth = 0;
-        let object = Object { kind, body, depth };
-        Self { number, object }
+        Self {
+            number,
+            depth: 0,
+            object: Object { kind, body },
+        }
     }
 }
