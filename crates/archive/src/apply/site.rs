@@ -639,7 +639,8 @@ pub(super) fn digest_of(
         return Ok(None);
     }
     let mut hasher = Hasher::new();
-    let mut buffer = vec![0; READ_BYTES];
+    let most = usize::try_from(identity.size).map_or(READ_BYTES, |size| READ_BYTES.min(size + 1));
+    let mut buffer = vec![0; most];
     // One byte more than there should be is seen by the second look.
     let mut reader = file.take(identity.size + 1);
     loop {

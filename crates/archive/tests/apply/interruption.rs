@@ -1,6 +1,6 @@
 //! The process is killed, or the system refuses, at every call that changes something.
 
-use super::tree::{Bench, base, changeset, expected, seen, target, tree};
+use super::tree::{Bench, Tree, base, changeset, expected, seen, target, tree};
 use flightproof_archive::paws::{self, Manifest};
 use flightproof_archive::{ArchiveCode, Recovered, apply, recover, rehearsal};
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ fn child() {
             apply(&archive, &root, &()).map(|_| ())
         }
     };
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    fs::write(Path::new(&place).join("peak"), peak.unwrap().trim()).unwrap();
     std::process::exit(match result {
         Ok(()) => APPLIED,
         Err(e) if e.code == ArchiveCode::ApplyUnfinished => UNFINISHED,
@@ -260,6 +263,25 @@ fn the_next_application_recovers_first() {
     let applied = apply(&bench.archive(), &bench.root(), &()).unwrap();
     assert!(matches!(applied.recovered, Recovered::Finished { .. }));
     assert_eq!(seen(&bench.root()), expected(&base()));
+}
+
+/// Most memory of a process that applies a changeset of three files of so many bytes, in KiB.
+fn peak(size: usize) -> u64 {
+    let tree = |byte: u8| -> Tree {
+        let file = |name: &str| (name.to_owned(), (false, vec![byte; size]));
+        ["a", "b", "c"].map(file).into()
+    };
+    let bench = Bench::new(&tree(1), &changeset(&tree(1), &tree(2)));
+    let strace = ["-o", "/dev/null", "-e", "trace=renameat2"].map(str::to_owned);
+    assert_eq!(run(&bench, false, &strace), Some(APPLIED));
+    let peak = fs::read_to_string(bench.place.path().join("peak")).unwrap();
+    peak.trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn memory_does_not_grow_with_the_payload() {
+    let (small, large) = (peak(100 << 10), peak(40 << 20));
+    assert!(large < small + (4 << 10), "{small} KiB, then {large} KiB");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+type Prepare = fn(&Path);
+
 /// Applies the usual changeset to a tree that was prepared, and wants it refused with no trace.
 fn refused_after(prepare: impl FnOnce(&Path)) -> ArchiveCode {
     let bench = Bench::usual();
@@ -22,7 +24,7 @@ fn refused(bench: &Bench) -> ArchiveCode {
 
 #[test]
 fn a_file_that_is_not_the_bases_is_refused() {
-    let cases: [(&str, fn(&Path)); 6] = [
+    let cases: [(&str, Prepare); 6] = [
         ("other bytes", |path| fs::write(path, "mine").unwrap()),
         ("gone", |path| fs::remove_file(path).unwrap()),
         ("a directory", |path| {
@@ -53,7 +55,7 @@ fn a_file_that_is_not_the_bases_is_refused() {
 
 #[test]
 fn something_in_the_place_of_an_added_file_is_refused_whatever_it_is() {
-    let cases: [fn(&Path); 4] = [
+    let cases: [Prepare; 4] = [
         |path| fs::write(path, "mine").unwrap(),
         |path| fs::create_dir(path).unwrap(),
         |path| symlink("nowhere", path).unwrap(),
