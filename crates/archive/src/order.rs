@@ -29,9 +29,19 @@ pub(crate) fn unsorted<'a>(paths: impl IntoIterator<Item = &'a str>) -> Option<(
 /// path that is a prefix of the current one stays on a stack. Looking at the top is enough: a
 /// deeper one that is its directory would have been found when the top was pushed.
 pub(crate) fn conflict<'a>(paths: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
+    conflict_in(paths, &mut 0)
+}
+
+/// Counts comparisons: each path is pushed once, so each is compared once and once more for what it
+/// pops.
+fn conflict_in<'a>(
+    paths: impl IntoIterator<Item = &'a str>,
+    comparisons: &mut usize,
+) -> Option<(&'a str, &'a str)> {
     let mut prefixes: Vec<&str> = Vec::new();
     for path in paths {
         while let Some(top) = prefixes.last() {
+            *comparisons += 1;
             match path.strip_prefix(top) {
                 Some(rest) if rest.starts_with('/') => return Some((top, path)),
                 Some(_) => break,
@@ -75,6 +85,49 @@ mod tests {
     #[test]
     fn conflicts_are_found_however_far_apart_they_stand() {
         assert!(holds(|paths| conflict(paths.iter().copied())));
+    }
+
+    #[test]
+    fn no_order_of_paths_costs_more_than_two_comparisons_a_path() {
+        const PATHS: usize = 3000;
+        let flat = |n: usize| format!("{n:06}");
+        let growing = |n: usize| "a".repeat(1 + n % 500) + &flat(n / 500);
+        let prefixes_then_none = |n: usize| if n < 500 { "a".repeat(n + 1) } else { flat(n) };
+        let makers: [&dyn Fn(usize) -> String; 3] = [&flat, &growing, &prefixes_then_none];
+        for make in makers {
+            let mut paths: Vec<String> = (0..PATHS).map(make).collect();
+            paths.sort();
+            let mut comparisons = 0;
+            let found = conflict_in(paths.iter().map(String::as_str), &mut comparisons);
+            assert_eq!(found, None);
+            assert!(
+                (PATHS - 1..=2 * PATHS).contains(&comparisons),
+                "{comparisons}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_double_and_the_first_disorder_are_named() {
+        for (paths, twice, disorder) in [
+            (&[][..], None, None),
+            (&["a"], None, None),
+            (&["a", "b"], None, None),
+            (&["a", "a"], Some("a"), Some(("a", "a"))),
+            (&["b", "a"], None, Some(("b", "a"))),
+            (&["b", "a", "b"], Some("b"), Some(("b", "a"))),
+            (&["a", "c", "b", "c", "b"], Some("c"), Some(("c", "b"))),
+            (&["\u{e000}", "\u{10000}"], None, None),
+        ] {
+            assert_eq!(duplicate(paths.iter().copied()), twice, "{paths:?}");
+            assert_eq!(unsorted(paths.iter().copied()), disorder, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn both_paths_of_a_conflict_are_named() {
+        let paths = ["a", "a-b", "a/c", "a/d"];
+        assert_eq!(conflict(paths), Some(("a", "a/c")));
     }
 
     #[test]
