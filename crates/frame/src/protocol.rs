@@ -66,6 +66,12 @@ pub enum Request {
     },
     /// Try every forbidden act from a case's place and say what happened.
     Probe,
+    /// Read what the kernel says of the session itself. Only a runner in a container keeps such
+    /// files open; any other has none of them.
+    Kernel {
+        /// Names of the files, such as `pids.events`.
+        files: Vec<String>,
+    },
 }
 
 /// Where an upload goes.
@@ -176,6 +182,11 @@ pub enum Reply {
     Probe {
         /// One reading per act.
         readings: Vec<ProbeReading>,
+    },
+    /// To [`Request::Kernel`].
+    Kernel {
+        /// The text of each file that was asked for and is there.
+        files: BTreeMap<String, String>,
     },
     /// The runner could not do what was asked.
     Refused {

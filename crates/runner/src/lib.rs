@@ -7,8 +7,10 @@
 #![deny(unsafe_code)]
 
 mod code;
+mod container;
 mod exec;
 mod filter;
+mod kernel;
 mod probe;
 mod promote;
 mod pump;

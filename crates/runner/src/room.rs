@@ -48,8 +48,8 @@ pub(crate) fn enter() -> Result<(), String> {
         .map_err(|e| format!("mount {SITE}: {e}"))?;
     SHOWN
         .iter()
-        .try_for_each(|shown| show(shown).map_err(|e| format!("show {shown}: {e}")))?;
-    turn(flags).map_err(|e| format!("change the root: {e}"))
+        .try_for_each(|shown| show(SITE, shown).map_err(|e| format!("show {shown}: {e}")))?;
+    turn(SITE, flags).map_err(|e| format!("change the root: {e}"))
 }
 
 /// Puts an empty file system over each scratch of the builds. It goes with the namespace.
@@ -67,11 +67,13 @@ pub(crate) fn renew_scratches() -> Result<(), String> {
         .try_for_each(|place| renew(place).map_err(|e| format!("renew {place}: {e}")))
 }
 
-fn show(shown: &str) -> std::io::Result<()> {
+/// Makes `shown` be in the tree at `site` what it is outside of it. What does not exist is not
+/// shown.
+pub(crate) fn show(site: &str, shown: &str) -> std::io::Result<()> {
     let Ok(is) = fs::symlink_metadata(shown) else {
         return Ok(());
     };
-    let place = format!("{SITE}{shown}");
+    let place = format!("{site}{shown}");
     let place = Path::new(&place);
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent)?;
@@ -88,8 +90,8 @@ fn show(shown: &str) -> std::io::Result<()> {
 }
 
 /// The old root ends up above the new one at the same place, and is taken away with all below it.
-fn turn(flags: MountFlags) -> std::io::Result<()> {
-    rustix::process::chdir(SITE)?;
+pub(crate) fn turn(site: &str, flags: MountFlags) -> std::io::Result<()> {
+    rustix::process::chdir(site)?;
     rustix::process::pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     rustix::process::chdir("/")?;

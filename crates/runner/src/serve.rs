@@ -2,7 +2,8 @@
 
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::exec::{self, CaseUids};
-use crate::{probe, promote, put, spawn, unpack};
+use crate::kernel::KernelFiles;
+use crate::{container, probe, promote, put, spawn, unpack};
 use flightproof_core::{Code, parse_strict};
 use flightproof_frame::FrameError;
 use flightproof_frame::channel::{MAX_BODY_BYTES, RunnerChannel};
@@ -19,9 +20,15 @@ use std::process::ExitCode;
 /// The whole program that runs inside a session, on the two pipes it finds as standard input and
 /// output. Ends when the host closes the line; then the kernel ends every process of the session.
 ///
-/// Refuses to do anything unless it is the first process of a pid namespace.
+/// Refuses to do anything unless it is the first process of a pid namespace. Started as the first
+/// process of a container (its arguments say so), it makes the session's walls first: see
+/// [`container`].
 pub fn main() -> ExitCode {
-    match run() {
+    let ended = match container::order() {
+        None => run(KernelFiles::default()),
+        Some(order) => container::enter(order, run),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(refusal) => {
             eprintln!("{refusal}");
@@ -30,7 +37,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), RunnerError> {
+fn run(kernel: KernelFiles) -> Result<(), RunnerError> {
     if getpid() != Pid::INIT || getuid() != Uid::ROOT {
         let who = format!(
             "pid {}, uid {}",
@@ -49,19 +56,19 @@ fn run() -> Result<(), RunnerError> {
         landlock_abi: spawn::landlock_abi(),
     };
     channel.hello(&json(&hello)?).map_err(broken)?;
-    serve(&mut channel)
+    serve(&mut channel, &kernel)
 }
 
 type Channel = RunnerChannel<File, File>;
 
 /// Answers requests until the host ends the conversation. A request that cannot be read is
 /// answered too; only a broken channel ends the runner.
-fn serve(channel: &mut Channel) -> Result<(), RunnerError> {
+fn serve(channel: &mut Channel, kernel: &KernelFiles) -> Result<(), RunnerError> {
     let mut uids = CaseUids::new()?;
     while let Some(body) = channel.request().map_err(broken)? {
         let reply = parse_strict(&body, MAX_BODY_BYTES)
             .map_err(|error| RunnerCode::BadRequest.refuse(error))
-            .and_then(|request| answer(request, channel, &mut uids))
+            .and_then(|request| answer(request, channel, &mut uids, kernel))
             .unwrap_or_else(|refusal| refused(&refusal));
         channel.reply(&json(&reply)?).map_err(broken)?;
     }
@@ -72,6 +79,7 @@ fn answer(
     request: Request,
     channel: &mut Channel,
     uids: &mut CaseUids,
+    kernel: &KernelFiles,
 ) -> Result<Reply, RunnerError> {
     Ok(match request {
         Request::Put {
@@ -96,6 +104,9 @@ fn answer(
         }
         Request::Probe => Reply::Probe {
             readings: probe::probe(uids)?,
+        },
+        Request::Kernel { files } => Reply::Kernel {
+            files: kernel.read(&files)?,
         },
     })
 }

@@ -319,7 +319,18 @@ fn close_range(first: c_int, last: c_int) {
 
 /// `clone` like `fork`, into a new pid, IPC and mount namespace. `None` in the child.
 fn clone_namespace() -> io::Result<Option<Pid>> {
-    let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS | libc::SIGCHLD;
+    clone_into(libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS)
+}
+
+/// `clone` like `fork`, into namespaces of its own of every kind there is. `None` in the child.
+pub(crate) fn clone_session() -> io::Result<Option<Pid>> {
+    let cut_off = libc::CLONE_NEWNET | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
+    let own = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS;
+    clone_into(libc::CLONE_NEWUSER | own | cut_off)
+}
+
+fn clone_into(namespaces: c_int) -> io::Result<Option<Pid>> {
+    let flags = namespaces | libc::SIGCHLD;
     // SAFETY: no CLONE_VM and no stack: the child gets a copy of the address space, as with fork.
     // The one thread of this process is the calling one. The C library's handlers of fork are not
     // run; it has no threads and no state that would need them.
@@ -400,7 +411,12 @@ fn execute(image: &Image) -> io::Error {
 
 /// Takes every capability out of the bounding set.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
-    for capability in 0..=MAX_CAPABILITY {
+    keep_in_bounding_set(&[])
+}
+
+/// Takes every other capability out of the bounding set.
+pub(crate) fn keep_in_bounding_set(kept: &[libc::c_ulong]) -> io::Result<()> {
+    for capability in (0..=MAX_CAPABILITY).filter(|number| !kept.contains(number)) {
         // SAFETY: numbers only.
         let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         let error = io::Error::last_os_error();

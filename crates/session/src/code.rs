@@ -61,6 +61,21 @@ flightproof_core::refusal_codes! {
         /// The build named a product that cannot be used.
         BuildProduct = "BUILD_PRODUCT", Input,
             "the build ended well but did not yield the program that was asked for", "there is nothing to run the cases on", "check the name of the binary or library in the witness against the package's targets";
+        /// No container engine answers.
+        EngineMissing = "ENGINE_MISSING", Environment,
+            "no container engine answers", "a flight that shall fly on an engine is never moved to another backend in silence", "install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST";
+        /// An engine's address makes no sense or is not safe.
+        EngineAddress = "ENGINE_ADDRESS", Configuration,
+            "the address of the container engine cannot be used", "who listens on the way to an engine without TLS is root there", "use unix:///…, or tcp://… with DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH";
+        /// The engine's interface is older than what is spoken here.
+        EngineTooOld = "ENGINE_TOO_OLD", Environment,
+            "the container engine is too old", "what it cannot be asked for and asked about cannot be attested", "update it: version 1.41 of the interface (Docker Engine 20.10) is the oldest";
+        /// The engine did not do or say what it was asked.
+        EngineFault = "ENGINE_FAULT", Environment,
+            "the container engine failed", "what an engine could not do says nothing about a candidate", "read what it said in the detail and its log; run the flight again";
+        /// The engine does not have the image, or has another one.
+        ImageUnfit = "IMAGE_UNFIT", Environment,
+            "the session's image is not there, or is not what was pinned", "a certificate names the image by its content, and nothing is fetched", "build it with scripts/session-image, or load it into the engine, and pin the id it has there";
         /// Something of a session is left.
         Leak = "LEAK", Environment,
             "something of the session is still there after its end", "what was left could go on acting", "run `flights doctor`; it removes sessions whose owner is gone";

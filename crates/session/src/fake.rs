@@ -125,6 +125,7 @@ fn name(request: &Request) -> &'static str {
         Request::Exec(_) => "exec",
         Request::Promote { .. } => "promote",
         Request::Probe => "probe",
+        Request::Kernel { .. } => "kernel",
     }
 }
 

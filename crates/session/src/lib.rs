@@ -1,18 +1,23 @@
 //! Sealed sessions: opened fresh, attested before use, closed to the last process.
 //!
-//! One trait, two backends: [`local`] (bubblewrap, cgroups, our runner) and [`fake`] (a recorded
-//! session played back). [`build`] and [`observe`] are compositions over either. What a session
+//! One trait, three backends: [`local`] (bubblewrap, cgroups, our runner), [`docker`] (a container
+//! engine, near or far, our runner) and [`fake`] (a recorded session played back). [`build`] and [`observe`] are compositions over either. What a session
 //! reports is data; an infrastructure fault is a [`SessionError`] and never becomes a verdict about
 //! the candidate.
 
 pub mod build;
 pub mod cgroup;
 mod code;
+mod conversation;
 pub mod crates;
 mod diagnostics;
+pub mod docker;
 pub mod fake;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod local;
 pub mod observe;
+mod opening;
 pub mod record;
 pub mod toolchain;
 pub mod upload;

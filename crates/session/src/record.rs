@@ -74,7 +74,7 @@ impl Owner {
     }
 
     /// Whether the process is certainly gone. One of another pid namespace is never judged.
-    fn is_dead(&self) -> Result<bool, SessionError> {
+    pub(crate) fn is_dead(&self) -> Result<bool, SessionError> {
         if self.boot != text(Path::new("/proc/sys/kernel/random/boot_id"))? {
             return Ok(true);
         }
@@ -82,6 +82,12 @@ impl Owner {
             return Ok(false);
         }
         Ok(start_time(self.pid)? != Some(self.started))
+    }
+
+    /// Whether it would be seen from here if it were alive.
+    pub(crate) fn is_visible(&self) -> Result<bool, SessionError> {
+        let boot = text(Path::new("/proc/sys/kernel/random/boot_id"))?;
+        Ok(self.boot == boot && self.namespace == own_namespace()?)
     }
 }
 
@@ -107,8 +113,7 @@ impl Record {
     pub fn store(&self, state_dir: &Path) -> Result<(), SessionError> {
         let dir = state_dir.join(SESSIONS);
         let json = serde_json::to_vec(self).map_err(|e| SessionCode::HostIo.refuse(e))?;
-        write_durably(&dir, &format!("{}.json", self.id), &json)
-            .map_err(|e| io(&dir.join(&self.id), &e))
+        store_file(&dir, &format!("{}.json", self.id), &json)
     }
 
     /// Removes the record. One that is gone already is no error.
@@ -127,21 +132,31 @@ impl Record {
 /// # Errors
 /// `LEAK` or `HOST_IO` for the first session that cannot be removed.
 pub fn reap(state_dir: &Path) -> Result<Vec<Reaped>, SessionError> {
-    let dir = state_dir.join(SESSIONS);
-    let entries = match fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(io(&dir, &e)),
-    };
-    remove_unfinished(&dir).map_err(|e| io(&dir, &e))?;
     let mut reaped = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| io(&dir, &e))?.path();
-        if path.extension().is_some_and(|e| e == "json") {
-            reaped.extend(reap_one(&path)?);
-        }
+    for path in files(&state_dir.join(SESSIONS))? {
+        reaped.extend(reap_one(&path)?);
     }
     Ok(reaped)
+}
+
+/// The records in a directory, none if there is no directory. What a killed writer left unfinished
+/// is removed.
+pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(io(dir, &e)),
+    };
+    remove_unfinished(dir).map_err(|e| io(dir, &e))?;
+    let paths = entries.map(|entry| entry.map(|e| e.path()));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(|e| io(dir, &e))?;
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|e| e == "json");
+    Ok(paths.into_iter().filter(is_record).collect())
+}
+
+/// Writes a record so that it survives a crash.
+pub(crate) fn store_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+    write_durably(dir, name, bytes).map_err(|e| io(&dir.join(name), &e))
 }
 
 fn reap_one(path: &Path) -> Result<Option<Reaped>, SessionError> {
@@ -296,7 +311,8 @@ fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-fn remove(path: &Path) -> Result<(), SessionError> {
+/// Removes a record. One that is gone already is no error.
+pub(crate) fn remove(path: &Path) -> Result<(), SessionError> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io(path, &e)),
         _ => Ok(()),

@@ -1,4 +1,5 @@
 use super::placement::Placement;
+use super::text::{self, Texts};
 use super::{counter, session_name, v1, v2};
 use crate::{LimitEvents, SessionCode, SessionError};
 use flightproof_evidence::{EvidenceClass, Reading};
@@ -122,6 +123,23 @@ impl Group {
             }
         };
         Ok(Self { kind })
+    }
+
+    /// The groups that some process is in, made by somebody else.
+    pub(crate) fn of(placement: Placement) -> Self {
+        let kind = match placement {
+            Placement::V1(own) => Kind::V1(own),
+            Placement::V2 { own, .. } => Kind::V2(own),
+        };
+        Self { kind }
+    }
+
+    /// The files of the groups, for [`super::text`]. One that does not exist is left out.
+    pub(crate) fn texts(&self) -> Texts {
+        let files = text::files(self.dirs()).into_iter();
+        files
+            .filter_map(|(name, file)| Some((name.to_owned(), fs::read_to_string(file).ok()?)))
+            .collect()
     }
 
     /// Makes the groups, sets every limit and reads it back.

@@ -6,6 +6,7 @@
 
 mod group;
 mod placement;
+pub(crate) mod text;
 mod v1;
 mod v2;
 

@@ -15,7 +15,7 @@ const NAMESPACES: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
 /// The whole environment of the runner: bubblewrap sets this one variable itself.
 const ENVIRONMENT: &str = "PWD=/";
 /// The only network interface: a loopback of its own.
-const INTERFACES: &str = "lo";
+pub(crate) const INTERFACES: &str = "lo";
 
 /// Reads the sandbox whose first process is `pid`.
 pub(super) fn readings(
@@ -112,7 +112,7 @@ fn maps(proc: &Proc, identity: &Identity) -> Result<Reading, SessionError> {
 }
 
 /// No capability beyond the runner's, not even in the bounding set.
-fn capabilities(status: &str) -> Result<Reading, SessionError> {
+pub(crate) fn capabilities(status: &str) -> Result<Reading, SessionError> {
     let asked = CAPABILITIES
         .iter()
         .fold(0u64, |set, (_, bit)| set | 1 << bit);
@@ -139,7 +139,10 @@ fn namespaces(proc: &Proc) -> Result<Reading, SessionError> {
 }
 
 /// Exactly the expected mounts, none weaker.
-fn mount_table(mountinfo: &str, expected: &[ExpectedMount]) -> Result<Reading, SessionError> {
+pub(crate) fn mount_table(
+    mountinfo: &str,
+    expected: &[ExpectedMount],
+) -> Result<Reading, SessionError> {
     let asked = format!("{} as asked", expected.len());
     let found = match mount_fault(mountinfo, expected) {
         None => asked.clone(),
@@ -244,13 +247,13 @@ fn is_harmless(target: &Path) -> bool {
     text.starts_with("pipe:[") || text.starts_with("anon_inode:[") || text == "/dev/null"
 }
 
-fn interfaces(net_dev: &str) -> String {
+pub(crate) fn interfaces(net_dev: &str) -> String {
     let names = net_dev.lines().filter_map(|l| l.split_once(':'));
     let names: Vec<&str> = names.map(|(name, _)| name.trim()).collect();
     names.join(" ")
 }
 
-fn core_dumps(limits: &str) -> Result<Reading, SessionError> {
+pub(crate) fn core_dumps(limits: &str) -> Result<Reading, SessionError> {
     let most = limits
         .lines()
         .find_map(|l| l.strip_prefix("Max core file size"))
@@ -259,19 +262,28 @@ fn core_dumps(limits: &str) -> Result<Reading, SessionError> {
     reading("core-bytes", "1", most, matches!(most, "0" | "1"))
 }
 
-fn field(status: &str, key: &str) -> Option<String> {
+pub(crate) fn field(status: &str, key: &str) -> Option<String> {
     status.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         (name == key).then(|| value.trim().to_owned())
     })
 }
 
-fn equal(name: &str, asked: &str, found: Option<String>) -> Result<Reading, SessionError> {
+pub(crate) fn equal(
+    name: &str,
+    asked: &str,
+    found: Option<String>,
+) -> Result<Reading, SessionError> {
     let found = found.unwrap_or_else(|| "unreadable".to_owned());
     reading(name, asked, &found, found == asked)
 }
 
-fn reading(name: &str, asked: &str, found: &str, holds: bool) -> Result<Reading, SessionError> {
+pub(crate) fn reading(
+    name: &str,
+    asked: &str,
+    found: &str,
+    holds: bool,
+) -> Result<Reading, SessionError> {
     if !holds {
         return Err(SessionCode::Shortfall.refuse(format_args!(
             "{name}: asked {asked}, found {}",

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Size of the place for promoted programs, bytes: some dozens of debug builds.
-const EXE_BYTES: u64 = 512 << 20;
+pub(crate) const EXE_BYTES: u64 = 512 << 20;
 /// Size of a case's scratch, bytes.
-const CASE_BYTES: u64 = 64 << 20;
+pub(crate) const CASE_BYTES: u64 = 64 << 20;
 /// Size of `/tmp`, bytes. Only the runner could write there.
-const TMP_BYTES: u64 = 16 << 20;
+pub(crate) const TMP_BYTES: u64 = 16 << 20;
 /// What the runner needs to give each case its own walls; nothing else is left to it.
 pub(super) const CAPABILITIES: [(&str, u32); 8] = [
     ("CAP_CHOWN", 0),
@@ -24,7 +24,7 @@ pub(super) const CAPABILITIES: [(&str, u32); 8] = [
     ("CAP_SYS_ADMIN", 21),
 ];
 /// The devices programs expect; none of them reaches anything.
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Directories of the root that are symlinks into `/usr` on most systems.
 const ROOT_DIRS: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 /// All that the compiler driver needs of `/etc`: `cc` and `ld` are links through it.
@@ -60,15 +60,15 @@ pub(super) enum RootEntry {
 
 /// One mount that must be in the sandbox, and nothing beside them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ExpectedMount {
+pub(crate) struct ExpectedMount {
     /// Where.
-    pub(super) point: String,
+    pub(crate) point: String,
     /// Whether it must be read-only.
-    pub(super) read_only: bool,
+    pub(crate) read_only: bool,
     /// Whether devices may work there: single device nodes only.
-    pub(super) devices: bool,
+    pub(crate) devices: bool,
     /// A tmpfs of that size in bytes at most.
-    pub(super) tmpfs: Option<u64>,
+    pub(crate) tmpfs: Option<u64>,
 }
 
 impl Sandbox {

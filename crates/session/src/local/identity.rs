@@ -94,7 +94,7 @@ impl Identity {
 }
 
 /// A kernel map file, read.
-pub(super) fn parse_map(text: &str) -> Option<Vec<(u32, u32, u32)>> {
+pub(crate) fn parse_map(text: &str) -> Option<Vec<(u32, u32, u32)>> {
     text.lines()
         .map(|line| {
             let mut numbers = line.split_whitespace().map(|n| n.parse().ok());

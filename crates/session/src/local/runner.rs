@@ -11,7 +11,7 @@ const FILE: &str = "flights";
 pub struct RunnerProgram {
     /// What an attestation says about it.
     pub identity: RunnerIdentity,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl std::fmt::Debug for RunnerProgram {

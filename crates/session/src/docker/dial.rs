@@ -1,0 +1,149 @@
+//! Connections to an engine: one for each request, so that none is ever found half dead.
+
+use super::endpoint::{Endpoint, split_port};
+use bollard::BollardRequest;
+use bollard::errors::Error;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Opens connections to one endpoint.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    endpoint: Arc<Endpoint>,
+    tls: Option<TlsConnector>,
+}
+
+/// A connection of whatever kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// The raw bytes of an attached container, both ways.
+pub(super) type Upgraded = TokioIo<hyper::upgrade::Upgraded>;
+
+impl Dialer {
+    /// Reads the certificates, where the endpoint has some.
+    pub(super) fn new(endpoint: &Endpoint) -> io::Result<Self> {
+        let tls = match endpoint {
+            Endpoint::Tls { certificates, .. } => Some(connector(certificates)?),
+            _ => None,
+        };
+        let endpoint = Arc::new(endpoint.clone());
+        Ok(Self { endpoint, tls })
+    }
+
+    /// Sends one request over a connection of its own.
+    pub(super) async fn request(
+        self,
+        request: BollardRequest,
+    ) -> Result<Response<Incoming>, Error> {
+        let (mut parts, body) = request.into_parts();
+        // The client library writes the whole address; engines expect the path.
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        parts.uri = path.parse().unwrap_or_default();
+        parts.headers.insert(HOST, self.host());
+        let request = Request::from_parts(parts, body);
+        let mut sender = self.open().await?;
+        Ok(sender.send_request(request).await?)
+    }
+
+    /// Attaches to a container's three streams, before it is started.
+    pub(super) async fn attach(self, path: &str) -> io::Result<Upgraded> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header(HOST, self.host())
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "tcp")
+            .body(String::new())
+            .map_err(io::Error::other)?;
+        let mut sender = self.open().await?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(io::Error::other)?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let status = response.status();
+            return Err(io::Error::other(format!(
+                "attach: the engine answered {status}"
+            )));
+        }
+        let upgraded = hyper::upgrade::on(response)
+            .await
+            .map_err(io::Error::other)?;
+        Ok(TokioIo::new(upgraded))
+    }
+
+    fn host(&self) -> HeaderValue {
+        HeaderValue::from_str(self.endpoint.authority())
+            .unwrap_or(HeaderValue::from_static("localhost"))
+    }
+
+    async fn open<B>(&self) -> io::Result<SendRequest<B>>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let stream = TokioIo::new(self.dial().await?);
+        let (sender, connection) = handshake(stream).await.map_err(io::Error::other)?;
+        // It ends with the response, or with the streams of an attached container.
+        tokio::spawn(async move {
+            let _ = connection.with_upgrades().await;
+        });
+        Ok(sender)
+    }
+
+    async fn dial(&self) -> io::Result<Box<dyn Stream>> {
+        let tcp = match &*self.endpoint {
+            Endpoint::Unix(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            Endpoint::Loopback { authority } | Endpoint::Tls { authority, .. } => {
+                TcpStream::connect(authority.as_str()).await?
+            }
+        };
+        tcp.set_nodelay(true)?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(tcp));
+        };
+        let (host, _port) = split_port(self.endpoint.authority());
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
+        let name = ServerName::try_from(host).map_err(io::Error::other)?;
+        Ok(Box::new(tls.connect(name, tcp).await?))
+    }
+}
+
+/// Only the authority in `ca.pem` is believed, none of the system's.
+fn connector(certificates: &Path) -> io::Result<TlsConnector> {
+    let read = |name: &str| {
+        let path = certificates.join(name);
+        CertificateDer::pem_file_iter(&path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|e| io::Error::other(format!("{}: {e}", path.display())))
+    };
+    let mut roots = RootCertStore::empty();
+    for authority in read("ca.pem")? {
+        roots.add(authority).map_err(io::Error::other)?;
+    }
+    let key = certificates.join("key.pem");
+    let key = PrivateKeyDer::from_pem_file(&key)
+        .map_err(|e| io::Error::other(format!("{}: {e}", key.display())))?;
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(read("cert.pem")?, key)
+        .map_err(io::Error::other)?;
+    Ok(TlsConnector::from(Arc::new(config)))
+}
