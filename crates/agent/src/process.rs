@@ -6,10 +6,11 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
 };
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,7 @@ pub struct NativeProcess {
 
 /// Most bytes of standard output that are read: twice the longest result, so that one that is too
 /// long is told apart from one that never ends.
-const MAX_STDOUT: u64 = 8 << 20;
+const MAX_STDOUT: usize = 8 << 20;
 /// How often to look whether a process is gone.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -112,54 +113,88 @@ fn group_of(child: &Child) -> Result<Pid, AgentRefusal> {
 
 /// Threads that empty the pipes as fast as they fill: a slow reader has cut results short.
 struct Pipes {
-    stdout: Receiver<(Vec<u8>, bool)>,
+    said: Arc<Mutex<Said>>,
+    ended: Receiver<()>,
     stderr: Receiver<u64>,
+}
+
+/// What came on standard output so far.
+#[derive(Default)]
+struct Said {
+    bytes: Vec<u8>,
+    overflow: bool,
 }
 
 impl Pipes {
     fn drain(child: &mut Child, prompt: Vec<u8>) -> Self {
-        let (to_stdout, stdout) = channel();
+        let (to_ended, ended) = channel();
         let (to_stderr, stderr) = channel();
+        let said = Arc::new(Mutex::new(Said::default()));
         if let Some(mut input) = child.stdin.take() {
             // Whoever does not read its task has a reason of its own; its result will tell.
             thread::spawn(move || input.write_all(&prompt));
         }
         if let Some(pipe) = child.stdout.take() {
-            thread::spawn(move || to_stdout.send(read_bounded(pipe)));
+            let said = Arc::clone(&said);
+            thread::spawn(move || {
+                read_into(pipe, &said);
+                to_ended.send(())
+            });
         }
         if let Some(mut pipe) = child.stderr.take() {
             thread::spawn(move || {
                 to_stderr.send(std::io::copy(&mut pipe, &mut std::io::sink()).unwrap_or(0))
             });
         }
-        Self { stdout, stderr }
+        Self {
+            said,
+            ended,
+            stderr,
+        }
     }
 
     /// What was printed. A pipe that somebody still holds open after the group was killed belongs
     /// to a process that got away: the run is overdue, whatever it printed.
     fn collect(self, ending: Ending, grace: Duration) -> Output {
-        let got = self.stdout.recv_timeout(grace.max(TICK));
-        let ending = match got {
+        let ending = match self.ended.recv_timeout(grace.max(TICK)) {
             Err(RecvTimeoutError::Timeout) => Ending::Overdue,
             _ => ending,
         };
-        let (stdout, overflow) = got.unwrap_or_default();
+        let said = std::mem::take(&mut *lock(&self.said));
         Output {
             ending,
-            stdout,
+            stdout: said.bytes,
             stderr_bytes: self.stderr.recv_timeout(grace.max(TICK)).unwrap_or(0),
-            overflow,
+            overflow: said.overflow,
         }
     }
 }
 
-/// Reads up to the limit and says whether there was more; the rest is read and dropped, so that
-/// the writer does not stop in the middle.
-fn read_bounded(mut pipe: impl Read) -> (Vec<u8>, bool) {
-    let mut bytes = Vec::new();
-    let read = pipe.by_ref().take(MAX_STDOUT).read_to_end(&mut bytes);
-    let more = std::io::copy(&mut pipe, &mut std::io::sink()).unwrap_or(0);
-    (bytes, read.is_err() || more > 0)
+/// A thread that panicked left whole pieces behind.
+fn lock(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
+    said.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads to the end and keeps what is within the limit; the rest is read and dropped, so that the
+/// writer does not stop in the middle. A pipe that cannot be read may hide the rest of a result.
+fn read_into(mut pipe: impl Read, said: &Mutex<Said>) {
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match pipe.read(&mut piece) {
+            Ok(0) => return,
+            Ok(read) => {
+                let mut said = lock(said);
+                let room = MAX_STDOUT.saturating_sub(said.bytes.len()).min(read);
+                said.bytes.extend_from_slice(&piece[..room]);
+                said.overflow |= room < read;
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => {
+                lock(said).overflow = true;
+                return;
+            }
+        }
+    }
 }
 
 /// Waits for the process; after the deadline it is asked, told, and made to end. It is not reaped

@@ -2,10 +2,12 @@
 //! what was made up beside them. Limits are one dollar and ten turns unless a row says otherwise.
 
 mod document;
+mod heads;
 pub mod plan;
 mod rows;
 
 pub use document::Document;
+pub use heads::heads;
 pub use rows::rows;
 
 /// The dollars every row may spend, unless it says otherwise.
