@@ -8,7 +8,7 @@ mod scene;
 
 use flightproof_core::Digest;
 use flightproof_evidence::Closed;
-use flightproof_hostile::git::{Answer, HostLie, Plan, attacks};
+use flightproof_hostile::git::{Answer, Change, HostLie, Plan, attacks};
 use flightproof_importer::{
     Admitted, Clearance, Git, Host, ImporterCode, Outcome, Receipt, admit, recover,
 };
@@ -54,6 +54,113 @@ fn a_cleared_commit_moves_the_branch_once_and_the_receipt_says_so() {
         );
         assert!(!scene.git_dir().join("refs/heads/main.lock").exists());
     }
+}
+
+/// A repository with the baseline of an honest plan and without its candidate.
+fn elsewhere() -> Scene {
+    Scene::new(&Plan {
+        change: Change::Many(1),
+        ..Plan::HONEST
+    })
+}
+
+#[test]
+fn a_commit_comes_home_in_a_bundle_to_a_repository_that_never_saw_it() {
+    for git in gits() {
+        let (from, to) = (Scene::new(&Plan::HONEST), elsewhere());
+        let taken = from.capture(&git).unwrap();
+        let certificate = Digest::of(b"certificate");
+        let clearance = Clearance::new(&CLEAN, certificate, &taken.captured, "main").unwrap();
+        // Alone the clearance is worth nothing here.
+        assert_eq!(
+            admit_now(&to, &git, &clearance),
+            refused("importer/OBJECT_MISSING")
+        );
+        assert_eq!(to.tip("main"), to.baseline());
+        let carrying = clearance.carrying(&taken.checked).unwrap();
+        assert!(!admit_now(&to, &git, &carrying).unwrap().repeated);
+        assert_eq!(to.tip("main"), from.head());
+        assert_eq!(
+            to.plain_git(&["show", "main:src/lib.rs"]),
+            "pub fn a() -> u8 { 2 }"
+        );
+        to.plain_git(&["rev-list", "--objects", "main", "--not", &to.baseline()]);
+    }
+}
+
+#[test]
+fn a_clearance_carries_only_the_commit_it_was_given_for() {
+    let git = git();
+    let scene = Scene::new(&Plan::HONEST);
+    let other = elsewhere().capture(&git).unwrap();
+    let refused = scene.clearance(&git).carrying(&other.checked).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::NotOnBaseline);
+}
+
+#[test]
+fn an_object_swapped_after_the_capture_stops_the_admission() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let clearance = scene.clearance(&git);
+        // The repository of the lie holds the same objects, but for the bytes of one.
+        let lying = Scene::new(&Plan {
+            lie: HostLie::SwappedLoose,
+            ..Plan::HONEST
+        });
+        assert_eq!(lying.head(), scene.head());
+        assert_eq!(
+            admit_now(&lying, &git, &clearance),
+            refused("importer/OBJECT_HASH_MISMATCH")
+        );
+        assert_eq!(lying.tip("main"), lying.baseline());
+        assert!(recover(&git, &mut lying.ledger(), NOW).unwrap().is_empty());
+        assert!(!admit_now(&scene, &git, &clearance).unwrap().repeated);
+    }
+}
+
+#[test]
+fn what_is_admitted_lies_in_a_pack_of_our_own_on_disk() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let packs = || {
+            let files = std::fs::read_dir(scene.git_dir().join("objects/pack")).unwrap();
+            files
+                .map(|file| file.unwrap().path())
+                .filter(|file| file.extension().is_some_and(|e| e == "pack"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(packs().len(), 0);
+        admit_now(&scene, &git, &scene.clearance(&git)).unwrap();
+        let [pack] = &packs()[..] else {
+            panic!("{:?}", packs())
+        };
+        let checked = scene.capture(&git).unwrap().checked;
+        assert_eq!(std::fs::read(pack).unwrap(), checked.pack().unwrap());
+    }
+}
+
+#[test]
+fn a_git_that_refuses_the_pack_moves_nothing_and_leaves_no_intent() {
+    let scene = Scene::new(&Plan::HONEST);
+    let clearance = scene.clearance(&git());
+    for (act, code) in [
+        ("cat >/dev/null; exit 1", "importer/SECOND_OPINION"),
+        ("kill -9 $$", "importer/GIT_FAILED"),
+    ] {
+        let script = format!(
+            "for w; do case $w in index-pack) {act};; esac; done; exec {} \"$@\"",
+            real_git()
+        );
+        let faulty = Git::at(&fake_git(scene.temp.path(), &script)).unwrap();
+        assert_eq!(admit_now(&scene, &faulty, &clearance), refused(code));
+        assert_eq!(scene.tip("main"), scene.baseline());
+        assert!(
+            recover(&git(), &mut scene.ledger(), NOW)
+                .unwrap()
+                .is_empty()
+        );
+    }
+    assert!(!admit_now(&scene, &git(), &clearance).unwrap().repeated);
 }
 
 #[test]

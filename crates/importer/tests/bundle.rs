@@ -10,7 +10,7 @@ use flightproof_core::{Code as _, CommitId, ObjectId, RelPath};
 use flightproof_hostile::git::{
     Answer, BundleAttack, HostLie, Plan, World, attacks, bundle_attacks,
 };
-use flightproof_importer::{Checked, Grants, ImportError, Kind, Rules, check};
+use flightproof_importer::{Checked, Grants, ImportError, ImporterCode, Kind, Rules, check};
 use scene::NOW;
 use std::collections::{BTreeMap, HashSet};
 
@@ -146,6 +146,46 @@ fn a_bundle_is_judged_as_its_commit_in_a_repository_is() {
 fn judged(plan: &Plan) -> Result<(), ImportError> {
     let made = plan.bundle().unwrap();
     checked(&made.bytes, made.baseline, &mut objects(&made.store), &[]).map(drop)
+}
+
+#[test]
+fn identity_and_clock_are_held_against_a_bundle_too() {
+    let attack = bundle_attacks().swap_remove(0);
+    let mut store = objects(&attack.store);
+    let mut with = |identity, now| {
+        let rules = Rules {
+            grants: &Grants::default(),
+            identity,
+            now,
+        };
+        let baseline = CommitId::from_bytes(attack.baseline);
+        check(&attack.twin, baseline, &mut store, &rules)
+            .map(drop)
+            .map_err(|e| e.code)
+    };
+    use ImporterCode::{CommitDate, IdentityMismatch};
+    assert_eq!(with(Some("A Bot <bot@example.org>"), NOW), Ok(()));
+    assert_eq!(
+        with(Some("A User <user@example.org>"), NOW),
+        Err(IdentityMismatch)
+    );
+    assert_eq!(with(None, NOW - 200_000), Err(CommitDate));
+}
+
+#[test]
+fn bases_that_lie_are_found_out() {
+    let attack = bundle_attacks().swap_remove(0);
+    let mut store = objects(&attack.store);
+    // The old file, which the change is compared with, has other bytes under its id.
+    for (_, body) in store.values_mut() {
+        if body.starts_with(b"pub fn") {
+            body[0] ^= 1;
+        }
+    }
+    let refused = checked(&attack.twin, attack.baseline, &mut store, &[]).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::ObjectHashMismatch);
+    let refused = checked(&attack.twin, attack.baseline, &mut Objects::new(), &[]).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::ObjectMissing);
 }
 
 #[test]
