@@ -1,8 +1,8 @@
 //! Patterns as git matches them: `?`, `*`, `**`, `[…]` and `\`, over bytes.
 //!
-//! git's own matcher tries every way a star can go, which is exponential in the number of stars. This
-//! one keeps the set of places in the pattern it could be at, so a pattern of `p` bytes and a text of
-//! `t` bytes cost `p × t` steps at most, whoever wrote the pattern.
+//! A matcher that tries every way a star can go is slow on patterns that were made for it. This one
+//! keeps the set of places in the pattern it could be at, so a pattern of `p` bytes and a text of `t`
+//! bytes cost `p × t` steps at most, whoever wrote the pattern.
 
 /// A pattern, ready to be matched against a whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
