@@ -1,0 +1,135 @@
+//! Bundles of every commit of a repository that is no merge and no root, made by a git of choice,
+//! and what is said about each: `honest_bundles GIT REPOSITORY [COUNT]`. The repository is only
+//! read. Granted is everything but what is protected, and dates are not held against a clock.
+#![expect(clippy::unwrap_used, reason = "a count that cannot be made must fail")]
+
+use flightproof_core::Code as _;
+use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Rules, check_bundle};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn main() {
+    let mut words = std::env::args().skip(1).map(PathBuf::from);
+    let (program, source) = (words.next().unwrap(), words.next().unwrap());
+    let most = words
+        .next()
+        .map_or(usize::MAX, |n| n.to_str().unwrap().parse().unwrap());
+    let temp = tempfile::tempdir().unwrap();
+    let top = borrowing(&program, &source, temp.path());
+    let log = run(
+        &program,
+        &source,
+        &["rev-list", "--no-merges", "--parents", "HEAD"],
+    );
+    let mut answers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut spent = Duration::ZERO;
+    for line in log.lines().take(most) {
+        let Some((head, baseline)) = line.split_once(' ') else {
+            continue;
+        };
+        let bundle = bundle(&program, &top, head, baseline);
+        let start = Instant::now();
+        let answer = arrive(&program, &top, &bundle, baseline, temp.path());
+        spent += start.elapsed();
+        let word = match &answer {
+            Ok(()) => "accepted".to_owned(),
+            Err(e) => e.code.explanation().code.to_owned(),
+        };
+        let detail = answer.err().map_or_else(String::new, |e| e.detail);
+        answers
+            .entry(word)
+            .or_default()
+            .push(format!("{} {detail}", &head[..10]));
+    }
+    report(&answers, spent);
+}
+
+fn report(answers: &BTreeMap<String, Vec<String>>, spent: Duration) {
+    let all: usize = answers.values().map(Vec::len).sum();
+    println!(
+        "{all} bundles, {} ms each with git's opinion",
+        spent.as_millis() / all.max(1) as u128
+    );
+    for (word, found) in answers {
+        println!("{:>6} {word}", found.len());
+        if word != "accepted" {
+            for line in found.iter().take(8) {
+                println!("         {line}");
+            }
+        }
+    }
+}
+
+fn arrive(
+    program: &Path,
+    top: &Path,
+    bundle: &[u8],
+    baseline: &str,
+    temp: &Path,
+) -> Result<(), ImportError> {
+    let git = Git::at(program)?;
+    let host = Host::open(&git, top)?;
+    let scratch = tempfile::tempdir_in(temp).unwrap();
+    let arrival = Arrival {
+        bundle,
+        baseline,
+        rules: Rules {
+            grants: &Grants::default(),
+            identity: None,
+            now: u64::MAX / 2,
+        },
+        scratch: scratch.path(),
+    };
+    check_bundle(&git, &host, &arrival).map(drop)
+}
+
+/// A repository of our own that sees all objects of another one.
+fn borrowing(program: &Path, source: &Path, temp: &Path) -> PathBuf {
+    let top = temp.join("top.git");
+    run(program, temp, &["init", "-q", "--bare", "top.git"]);
+    let objects = run(
+        program,
+        source,
+        &[
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            "objects",
+        ],
+    );
+    std::fs::write(top.join("objects/info/alternates"), objects).unwrap();
+    top
+}
+
+fn bundle(program: &Path, top: &Path, head: &str, baseline: &str) -> Vec<u8> {
+    run(program, top, &["update-ref", "refs/export/head", head]);
+    let without = format!("^{baseline}");
+    let output = Command::new(program)
+        .args([
+            "-c",
+            "pack.useBitmaps=false",
+            "bundle",
+            "create",
+            "-q",
+            "--version=2",
+            "-",
+        ])
+        .args(["refs/export/head", &without])
+        .current_dir(top)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+fn run(program: &Path, dir: &Path, words: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(words)
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
