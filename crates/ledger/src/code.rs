@@ -72,6 +72,57 @@ flightproof_core::refusal_codes! {
         /// The operator's word is not signed.
         ResolutionUnsigned = "RESOLUTION_UNSIGNED", Evidence,
             "the signature does not fit the statement about the run", "only a signed word frees money of unknown outcome", "sign the statement of this ledger, run, amount and evidence with an operator's key";
+        /// Closing failed in a known way.
+        CloseFailed = "CLOSE_FAILED", Environment,
+            "something that was opened could not be closed", "an earlier success must not hide what is left", "look at the named owner and remove what it left";
+        /// Another owner works under the name.
+        LeaseHeld = "LEASE_HELD", Environment,
+            "another owner has the lease and its time is not over", "two owners at once would do the work twice", "wait, or end the other owner";
+        /// A newer owner has taken over.
+        LeaseLost = "LEASE_LOST", Environment,
+            "the lease was given to another owner in the meantime", "whoever was away too long must not write any more", "start over: what was begun is marked, and the new owner goes on";
+        /// The key belongs to another request.
+        KeyTaken = "KEY_TAKEN", Usage,
+            "the key was first seen with another request", "one key has one request and one answer, for ever", "use a new key for a new request";
+        /// There is nothing to answer, to reconcile or to forget.
+        KeyState = "KEY_STATE", Usage,
+            "the key is not in a state that allows this", "an answer is given once, by the owner that did the work", "look the key up first";
+        /// More bytes than are kept.
+        BodyTooLarge = "BODY_TOO_LARGE", Usage,
+            "a body is larger than the ledger keeps", "the ledger holds documents, not files", "store the bytes elsewhere and send their digest";
+        /// The two flights are strangers.
+        NotKin = "NOT_KIN", Usage,
+            "the flight is not the sender's parent, child or sibling, or is not known", "a flight speaks to its own family only", "send it by way of the parent";
+        /// The receiver has too much to read.
+        QueueFull = "QUEUE_FULL", Environment,
+            "too many messages wait for this receiver", "a receiver that never comes back must not fill the disk", "wait until it has taken some";
+        /// The session's state does not allow it.
+        SessionState = "SESSION_STATE", Usage,
+            "the session is not in a state that allows this", "what is deleted stays deleted, and what was not confirmed is not assumed", "look the session up first";
+        /// Bytes of a link that are no frame.
+        RelayFrame = "RELAY_FRAME", Input,
+            "what came over a link is no frame, or comes out of order", "nothing after it means anything", "nothing: the next connection starts anew; if it happens each time, compare the programs' versions";
+        /// A frame that was not sent by the other end of the link.
+        RelayUnproven = "RELAY_UNPROVEN", Input,
+            "a frame's code does not fit: the other end does not know the key, or the frame was changed, doubled, dropped or moved on the way", "whoever sits between two hosts could make messages up", "nothing: the next connection starts anew; if it happens each time, look at what sits between";
+        /// The connection failed.
+        RelayCut = "RELAY_CUT", Environment,
+            "the connection of a link ended or timed out", "what was not acknowledged may have been applied or not", "connect again: everything goes on where it was";
+        /// A message before this one is missing.
+        RelayGap = "RELAY_GAP", Input,
+            "a message arrived and one before it did not", "messages are applied in order, or not at all", "connect again; if it happens each time, the sender's ledger has lost messages";
+        /// The histories do not fit.
+        RelayDiverged = "RELAY_DIVERGED", Evidence,
+            "the two ends of a link remember different messages", "one of the ledgers was put back from an old copy, or is another one", "find out which; nothing more is sent or applied over this link";
+        /// The receiver does not apply a message.
+        RelayRefused = "RELAY_REFUSED", Input,
+            "the receiver refused a message, and nothing after it is sent", "skipping one would break the order", "look at the receiver's report; the message stays queued and is sent again";
+        /// Somebody else was first.
+        GrantSpent = "GRANT_SPENT", Input,
+            "the grant was redeemed by another sender", "a grant is good for one sender", "issue a new grant for a new link, and find out who has redeemed this one";
+        /// No such grant.
+        GrantRefused = "GRANT_REFUSED", Input,
+            "there is no such grant or link here", "only a sender that was given a grant may talk", "issue a grant at the receiver and hand it to the sender";
     }
 }
 

@@ -8,13 +8,20 @@
 mod admission;
 mod admissions;
 mod anchor;
+pub mod closing;
 mod code;
 pub mod faults;
 pub mod hold;
+pub mod inbox;
+pub mod lease;
 mod lock;
+pub mod message;
 mod name;
+pub mod record;
+pub mod relay;
 mod schema;
 mod seal;
+pub mod session;
 mod store;
 
 pub use admission::{Admission, AdmissionId, AdmissionKey, Intended, State};
@@ -23,6 +30,10 @@ pub use code::{LedgerCode, LedgerError};
 pub use hold::{
     Cap, Hold, HoldSize, HoldState, Overrun, Reserve, Resolution, Scope, Signed, Spending, UtcDay,
 };
+pub use inbox::Received;
+pub use lease::Lease;
 pub use lock::AdmissionLock;
 pub use name::Name;
+pub use record::{Begun, Record, RecordKind};
+pub use session::{SessionEvent, SessionState};
 pub use store::{Ledger, Reading, Writing};

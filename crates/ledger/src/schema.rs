@@ -208,4 +208,97 @@ const CURRENT: &[&str] = &[
     seen_at INTEGER NOT NULL,
     seal INTEGER NOT NULL
 ) STRICT",
+    "CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    token INTEGER NOT NULL CHECK (token > 0),
+    owner TEXT,
+    granted_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    request BLOB NOT NULL CHECK (length(request) = 32),
+    state TEXT NOT NULL CHECK (state IN ('working', 'answered', 'unknown', 'forgotten')),
+    lease TEXT,
+    token INTEGER,
+    answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
+    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state IN ('answered', 'forgotten'))),
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE INDEX work_in_progress ON inbox (lease) WHERE state = 'working'",
+    "CREATE TABLE grants (
+    id TEXT PRIMARY KEY,
+    link TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL CHECK (role IN ('sender', 'receiver')),
+    secret BLOB CHECK ((secret IS NULL) = (key IS NOT NULL)),
+    nonce BLOB CHECK ((nonce IS NULL) = (key IS NULL)),
+    key BLOB CHECK (length(key) = 32),
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE links (
+    link TEXT PRIMARY KEY,
+    queued INTEGER NOT NULL,
+    acknowledged INTEGER NOT NULL CHECK (acknowledged <= queued),
+    applied INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE outbox (
+    link TEXT NOT NULL,
+    seq INTEGER NOT NULL CHECK (seq > 0),
+    key TEXT NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    body BLOB,
+    answer BLOB,
+    seal INTEGER NOT NULL,
+    PRIMARY KEY (link, seq)
+) STRICT",
+    "CREATE UNIQUE INDEX outbox_keys ON outbox (link, key)",
+    "CREATE TABLE arrivals (
+    link TEXT NOT NULL,
+    seq INTEGER NOT NULL CHECK (seq > 0),
+    key TEXT NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    answer BLOB NOT NULL,
+    seal INTEGER NOT NULL,
+    PRIMARY KEY (link, seq)
+) STRICT",
+    "CREATE TABLE flights (
+    name TEXT PRIMARY KEY,
+    parent TEXT,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE letters (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    sender TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    body BLOB CHECK ((body IS NULL) = (taken = 1)),
+    taken INTEGER NOT NULL CHECK (taken IN (0, 1)),
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE UNIQUE INDEX letter_keys ON letters (sender, key)",
+    "CREATE INDEX letters_waiting ON letters (receiver, id) WHERE taken = 0",
+    "CREATE TABLE sessions (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('created', 'running', 'passivated', 'closing', 'uncertain', 'deleted')),
+    changed_at INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE records (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('command', 'event', 'provider-call', 'observation')),
+    request BLOB NOT NULL CHECK (length(request) = 32),
+    state TEXT NOT NULL CHECK (state IN ('pending', 'applied', 'interrupted')),
+    lease TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    outcome BLOB CHECK ((outcome IS NOT NULL) = (state = 'applied')),
+    seal INTEGER NOT NULL
+) STRICT",
+    "CREATE UNIQUE INDEX record_keys ON records (session, key)",
+    "CREATE INDEX pending_records ON records (lease) WHERE state = 'pending'",
 ];

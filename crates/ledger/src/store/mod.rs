@@ -156,6 +156,10 @@ impl Ledger {
         let answer = change(&writing);
         if writing.storage_failed() {
             self.poisoned = true;
+            answer?;
+            return Err(
+                LedgerCode::LedgerUnreadable.refuse("the storage failed, nothing was written")
+            );
         }
         let answer = answer?;
         let Some((head, at_once)) = writing.finish()? else {

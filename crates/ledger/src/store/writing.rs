@@ -157,7 +157,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether the storage refused something: then the handle is done for.
-    pub(super) fn storage_failed(&self) -> bool {
+    pub(crate) fn storage_failed(&self) -> bool {
         self.storage_failed.get()
     }
 }
@@ -267,6 +267,39 @@ impl<'a> Writing<'a> {
                 .map_err(|e| self.failed(e))?;
         }
         Ok(changed)
+    }
+
+    /// Runs a part that may fail by itself: what it changed is undone, and the transaction goes on.
+    ///
+    /// # Errors
+    /// Those of `part`; `LEDGER_UNREADABLE` if undoing fails.
+    pub fn attempt<T>(
+        &self,
+        part: impl FnOnce(&Self) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let run = |sql: &str| {
+            let done = self.reading.connection.execute_batch(sql);
+            done.map_err(|e| {
+                // A part that cannot be undone must not be committed with the rest.
+                self.reading.storage_failed.set(true);
+                unreadable(e)
+            })
+        };
+        let before = (
+            self.log.borrow().clone(),
+            self.changed.get(),
+            self.at_once.get(),
+        );
+        run("SAVEPOINT part")?;
+        let answer = part(self);
+        if answer.is_err() {
+            run("ROLLBACK TO part")?;
+            *self.log.borrow_mut() = before.0;
+            self.changed.set(before.1);
+            self.at_once.set(before.2);
+        }
+        run("RELEASE part")?;
+        answer
     }
 
     /// Has this commit anchored on disk before it is acknowledged: for money and admissions.
