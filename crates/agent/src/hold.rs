@@ -1,4 +1,4 @@
-use flightproof_core::MicroUsd;
+use flightproof_core::{Digest, MicroUsd};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,6 +57,15 @@ impl fmt::Display for RunKey {
     }
 }
 
+/// How much is held for a run, and what its program is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount {
+    /// What the program is told to spend at most.
+    pub budget: MicroUsd,
+    /// What is held: the budget and a margin.
+    pub held: MicroUsd,
+}
+
 /// Why a change of a hold did not happen, or may not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldError {
@@ -71,11 +80,11 @@ pub enum HoldError {
 /// Money held per run, in whole micro-dollars. Every call is durable when it returns `Ok`, and
 /// idempotent under its key: the same call again changes nothing.
 pub trait Holds {
-    /// Holds an amount for a run.
+    /// Holds an amount for a run. `request` says what will be started.
     ///
     /// # Errors
-    /// A cap would be passed, or the run holds another amount.
-    fn reserve(&mut self, run: &RunKey, amount: MicroUsd) -> Result<(), HoldError>;
+    /// A cap would be passed, or the run is held otherwise.
+    fn reserve(&mut self, run: &RunKey, request: Digest, amount: Amount) -> Result<(), HoldError>;
 
     /// Notes that the run may be started from now on; its hold can no longer be released.
     ///
@@ -84,11 +93,16 @@ pub trait Holds {
     fn begin(&mut self, run: &RunKey) -> Result<(), HoldError>;
 
     /// Ends the hold as spent, whether the run was begun or not. An amount above the hold is
-    /// settled as it is.
+    /// settled as it is. `result` is what the amount was read from, if anything was.
     ///
     /// # Errors
     /// Another amount was settled before.
-    fn settle(&mut self, run: &RunKey, actual: MicroUsd) -> Result<(), HoldError>;
+    fn settle(
+        &mut self,
+        run: &RunKey,
+        actual: MicroUsd,
+        result: Option<Digest>,
+    ) -> Result<(), HoldError>;
 
     /// Ends the hold as not needed; a run without a hold has nothing to release.
     ///

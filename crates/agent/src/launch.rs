@@ -1,5 +1,5 @@
 use crate::{AgentCode, AgentRefusal, Binary, Instructions, Limits, Profile, RunKey};
-use flightproof_core::escape;
+use flightproof_core::{Digest, Hasher, escape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -84,6 +84,25 @@ impl Launch {
             env: variables(profile, environment, home),
             stdin: task.prompt().into_bytes(),
         })
+    }
+}
+
+impl Launch {
+    /// Digest of what will be started: the program's bytes, its arguments, the names of its
+    /// variables (a secret's value can be guessed from no digest), its prompt.
+    pub fn digest(&self, binary: &Binary) -> Digest {
+        let mut hasher = Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_be_bytes());
+            hasher.update(bytes);
+        };
+        part(binary.digest().to_string().as_bytes());
+        part(&self.argv.len().to_be_bytes());
+        for text in self.argv.iter().chain(self.env.keys()) {
+            part(text.as_bytes());
+        }
+        part(&self.stdin);
+        hasher.finish()
     }
 }
 

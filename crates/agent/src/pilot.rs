@@ -3,9 +3,10 @@
 
 use crate::run::{self, Effect, Ended, Event, Outcome, State, Verdict};
 use crate::{
-    Accounting, AgentCode, AgentError, AgentRefusal, Binary, HoldEffect, HoldError, Holds, Launch,
-    Limits, Patience, Profile, Program, RunKey, check_run,
+    Accounting, AgentCode, AgentError, AgentRefusal, Amount, Binary, HoldEffect, HoldError, Holds,
+    Launch, Limits, Patience, Profile, Program, RunKey, check_run,
 };
+use flightproof_core::Digest;
 
 /// Where the state of a run survives the driver. Durable when a call returns `Ok`.
 pub trait Records {
@@ -164,8 +165,12 @@ impl Pilot<'_> {
     }
 
     fn reserve(&mut self, flight: &mut Flight) -> Event {
-        let amount = self.limits.hold_under(self.profile);
-        match self.holds.reserve(self.run, amount) {
+        let amount = Amount {
+            budget: self.limits.budget(),
+            held: self.limits.hold_under(self.profile),
+        };
+        let request = self.launch.digest(self.binary);
+        match self.holds.reserve(self.run, request, amount) {
             Ok(()) => Event::Held,
             Err(HoldError::Uncertain(e)) => {
                 Event::NotHeld(flight.note(AgentCode::HoldUncertain.refuse(e)))
@@ -221,13 +226,19 @@ impl Pilot<'_> {
             }
             Err(error) => Verdict::Bad(flight.note(error.refused), error.hold),
         };
-        Ok(Event::Terminal(verdict))
+        Ok(Event::Terminal(verdict, Digest::of(&output.stdout)))
     }
 
     fn settle(&mut self, flight: &mut Flight, hold: HoldEffect) -> Event {
         let ended = match hold {
             HoldEffect::Keep => self.holds.keep(self.run),
-            HoldEffect::Settle(amount) => self.holds.settle(self.run, amount),
+            HoldEffect::Settle(amount) => {
+                let result = match flight.state {
+                    State::Settling { ended } => ended.result,
+                    _ => None,
+                };
+                self.holds.settle(self.run, amount, result)
+            }
             HoldEffect::Release => self.holds.release(self.run),
         };
         match ended {

@@ -7,7 +7,7 @@
 //! is loaded and [`Event::Recovered`] is what comes first.
 
 use crate::{AgentCode, AgentRefusal, HoldEffect};
-use flightproof_core::{Code, MicroUsd};
+use flightproof_core::{Code, Digest, MicroUsd};
 use serde::{Deserialize, Serialize};
 
 /// Where a run stands. Stored before its effects.
@@ -56,6 +56,8 @@ pub struct Ended {
     pub outcome: Outcome,
     /// What becomes of the hold.
     pub hold: HoldEffect,
+    /// Digest of everything the program printed, if it ended.
+    pub result: Option<Digest>,
 }
 
 /// What a run came to.
@@ -118,8 +120,9 @@ pub enum Event {
     Progress,
     /// Its time is over.
     DeadlinePassed,
-    /// The program has ended, and its accounting was judged and stored.
-    Terminal(Verdict),
+    /// The program has ended, and its accounting was judged and stored. With the digest of what
+    /// it printed.
+    Terminal(Verdict, Digest),
     /// Its work is one bundle on the host.
     Captured,
     /// It is not.
@@ -193,29 +196,34 @@ pub fn decide(state: State, event: Event) -> Result<(State, Effects), AgentRefus
         (S::Launching, E::NotStarted(code)) => closing(Ended {
             outcome: Outcome::Failed(code),
             hold: HoldEffect::Settle(MicroUsd::ZERO),
+            result: None,
         }),
         (S::Running, E::Progress) => (S::Running, vec![]),
         (S::Running, E::DeadlinePassed) => (S::Stopping, vec![Effect::Stop]),
         (S::Stopping, E::Progress | E::DeadlinePassed) => (S::Stopping, vec![]),
 
-        (S::Launching | S::Running, E::Terminal(Verdict::Good(cost))) => {
+        (S::Launching | S::Running, E::Terminal(Verdict::Good(cost), result)) => {
             let ended = Ended {
                 outcome: Outcome::Finished,
                 hold: HoldEffect::Settle(cost),
+                result: Some(result),
             };
             (S::Capturing { ended }, vec![Effect::Capture])
         }
         // It ended well, and late.
-        (S::Stopping, E::Terminal(Verdict::Good(cost))) => closing(Ended {
+        (S::Stopping, E::Terminal(Verdict::Good(cost), result)) => closing(Ended {
             outcome: Outcome::Failed(AgentCode::DeadlinePassed),
             hold: HoldEffect::Settle(cost),
+            result: Some(result),
         }),
-        (S::Launching | S::Running | S::Stopping, E::Terminal(Verdict::Bad(code, hold))) => {
-            closing(Ended {
-                outcome: Outcome::Failed(code),
-                hold: started(hold),
-            })
-        }
+        (
+            S::Launching | S::Running | S::Stopping,
+            E::Terminal(Verdict::Bad(code, hold), result),
+        ) => closing(Ended {
+            outcome: Outcome::Failed(code),
+            hold: started(hold),
+            result: Some(result),
+        }),
 
         (S::Capturing { ended }, E::Captured) => closing(Ended {
             outcome: Outcome::Captured,
@@ -252,6 +260,7 @@ fn recovered(state: State) -> (State, Effects) {
     let unknown = Ended {
         outcome: Outcome::Failed(AgentCode::Interrupted),
         hold: HoldEffect::Keep,
+        result: None,
     };
     match state {
         State::Planned => (state, vec![]),
@@ -280,6 +289,7 @@ fn nothing_ran(code: AgentCode) -> Ended {
     Ended {
         outcome: Outcome::Failed(code),
         hold: HoldEffect::Release,
+        result: None,
     }
 }
 
@@ -300,5 +310,6 @@ fn left_open(ended: Ended) -> Ended {
             HoldEffect::Release => HoldEffect::Release,
             _ => HoldEffect::Keep,
         },
+        ..ended
     }
 }

@@ -5,7 +5,7 @@
 
 use flightproof_agent::run::{Effect, Effects, Ended, Event, Outcome, State, Verdict, decide};
 use flightproof_agent::{AgentCode, AgentRefusal, HoldEffect};
-use flightproof_core::MicroUsd;
+use flightproof_core::{Digest, MicroUsd};
 use proptest::prelude::*;
 use stateright::{Checker, Model, Property};
 
@@ -16,6 +16,10 @@ const COST: u64 = 7;
 
 fn settle(micros: u64) -> HoldEffect {
     HoldEffect::Settle(MicroUsd::from_micros(micros).unwrap())
+}
+
+fn said() -> Digest {
+    Digest::of(b"what the program printed")
 }
 
 /// Driver, disk and world together.
@@ -110,11 +114,23 @@ impl Model for Flights {
                     let events = [
                         Event::Progress,
                         Event::DeadlinePassed,
-                        Event::Terminal(Verdict::Good(MicroUsd::from_micros(COST).unwrap())),
-                        Event::Terminal(Verdict::Bad(AgentCode::NoResult, HoldEffect::Keep)),
-                        Event::Terminal(Verdict::Bad(AgentCode::BudgetExhausted, settle(COST))),
+                        Event::Terminal(
+                            Verdict::Good(MicroUsd::from_micros(COST).unwrap()),
+                            said(),
+                        ),
+                        Event::Terminal(
+                            Verdict::Bad(AgentCode::NoResult, HoldEffect::Keep),
+                            said(),
+                        ),
+                        Event::Terminal(
+                            Verdict::Bad(AgentCode::BudgetExhausted, settle(COST)),
+                            said(),
+                        ),
                         // A reader that would say so about a run that happened.
-                        Event::Terminal(Verdict::Bad(AgentCode::NoResult, HoldEffect::Release)),
+                        Event::Terminal(
+                            Verdict::Bad(AgentCode::NoResult, HoldEffect::Release),
+                            said(),
+                        ),
                     ];
                     actions.extend(events.map(Action::Hear));
                 }
@@ -167,7 +183,7 @@ impl Model for Flights {
             Property::always("a proposal was captured and settled", |_, s: &Scene| {
                 !matches!(
                     s.stored,
-                    State::Done { ended: Ended { outcome: Outcome::Captured, hold } }
+                    State::Done { ended: Ended { outcome: Outcome::Captured, hold, .. } }
                     if !s.world.captured || hold != settle(COST)
                 )
             }),
@@ -216,7 +232,7 @@ impl Scene {
     /// come between.
     fn hear(&mut self, decide: Decide, event: Event) -> Option<()> {
         let (state, effects) = decide(self.stored, event).ok()?;
-        if let Event::Terminal(_) = event {
+        if let Event::Terminal(..) = event {
             self.world.running = false;
         }
         self.stored = state;
@@ -371,6 +387,7 @@ fn forgives(state: State, event: Event) -> Result<(State, Effects), AgentRefusal
             let ended = Ended {
                 outcome: Outcome::Failed(AgentCode::Interrupted),
                 hold: HoldEffect::Release,
+                result: None,
             };
             Ok((State::Closing { ended }, vec![Effect::Close]))
         }
@@ -388,6 +405,7 @@ fn hurries(state: State, event: Event) -> Result<(State, Effects), AgentRefusal>
             let ended = Ended {
                 outcome: Outcome::Finished,
                 hold: settle(COST),
+                result: None,
             };
             Ok((State::Capturing { ended }, vec![Effect::Capture]))
         }
@@ -439,9 +457,12 @@ fn events() -> Vec<Event> {
         Event::NotStarted(AgentCode::SpawnFailed),
         Event::Progress,
         Event::DeadlinePassed,
-        Event::Terminal(Verdict::Good(cost)),
-        Event::Terminal(Verdict::Bad(AgentCode::NoResult, HoldEffect::Keep)),
-        Event::Terminal(Verdict::Bad(AgentCode::NoResult, HoldEffect::Release)),
+        Event::Terminal(Verdict::Good(cost), said()),
+        Event::Terminal(Verdict::Bad(AgentCode::NoResult, HoldEffect::Keep), said()),
+        Event::Terminal(
+            Verdict::Bad(AgentCode::NoResult, HoldEffect::Release),
+            said(),
+        ),
         Event::Captured,
         Event::NotCaptured,
         Event::Closed,
@@ -532,11 +553,13 @@ fn an_event_out_of_turn_is_refused_and_an_uncertain_close_outranks_success() {
     let ended = Ended {
         outcome: Outcome::Captured,
         hold: settle(COST),
+        result: None,
     };
     let (state, effects) = decide(State::Closing { ended }, Event::NotClosed).unwrap();
     let expected = Ended {
         outcome: Outcome::Failed(AgentCode::CloseUncertain),
         hold: HoldEffect::Keep,
+        result: None,
     };
     assert_eq!(state, State::Settling { ended: expected });
     assert_eq!(effects, [Effect::Settle(HoldEffect::Keep)]);
