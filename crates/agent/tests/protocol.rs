@@ -335,7 +335,7 @@ impl World {
 fn check(decide: Decide) -> Vec<&'static str> {
     let model = Flights {
         decide,
-        most_crashes: 2,
+        most_crashes: 6,
     };
     let checker = model
         .checker()
@@ -352,6 +352,7 @@ fn check(decide: Decide) -> Vec<&'static str> {
         checker.unique_state_count() < 1_000_000,
         "the search was cut off"
     );
+    println!("{} states", checker.unique_state_count());
     let broken = |property: &Property<Flights>| {
         let found = checker.discovery(property.name).is_some();
         let wanted = matches!(property.expectation, stateright::Expectation::Sometimes);

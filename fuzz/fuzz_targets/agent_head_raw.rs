@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| flightproof_agent::fuzzing::agent_head_raw(bytes));
