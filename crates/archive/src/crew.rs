@@ -91,7 +91,7 @@ impl Run<'_> {
     }
 }
 
-fn processors() -> usize {
+pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 

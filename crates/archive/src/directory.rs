@@ -27,7 +27,7 @@ pub fn pack_directory(
     let mut bytes = vec![0; header_bytes];
     bytes.reserve_exact(usize::try_from(outline.payload_bytes()).unwrap_or_default());
     let digests = reading::append(root.as_fd(), &files, &mut bytes)?;
-    let (snapshot, header) = outline.fill(digests)?;
+    let (snapshot, header) = outline.fill(digests);
     bytes.splice(..header_bytes, header);
     Ok(Packed { snapshot, bytes })
 }

@@ -1,4 +1,5 @@
 use crate::code::{ArchiveCode, ArchiveError};
+use crate::json::Sink;
 
 /// How an archive begins: a magic, then the length of its manifest, big-endian.
 pub(crate) struct Layout {
@@ -108,20 +109,44 @@ impl Layout {
 
     /// Header and manifest as one piece.
     pub(crate) fn join(&self, manifest: &[u8]) -> Result<Vec<u8>, ArchiveError> {
-        if manifest.len() > self.max_manifest {
+        let mut out = self.header(manifest.len())?;
+        out.extend_from_slice(manifest);
+        Ok(out)
+    }
+
+    /// What stands before a manifest of so many bytes, with room for it behind.
+    pub(crate) fn header(&self, manifest: usize) -> Result<Vec<u8>, ArchiveError> {
+        if manifest > self.max_manifest {
             return Err(ArchiveCode::ManifestTooLarge.refuse(format_args!(
-                "the manifest has {} bytes, at most {} are written",
-                manifest.len(),
+                "the manifest has {manifest} bytes, at most {} are written",
                 self.max_manifest
             )));
         }
         // A slice of the eight-byte form: the limit above keeps the cut bytes zero.
-        let length = (manifest.len() as u64).to_be_bytes();
-        let mut out = Vec::with_capacity(self.header_bytes() + manifest.len());
+        let length = (manifest as u64).to_be_bytes();
+        let mut out = Vec::with_capacity(self.header_bytes() + manifest);
         out.extend_from_slice(self.magic);
         out.extend(length.iter().skip(length.len() - self.length_bytes));
-        out.extend_from_slice(manifest);
         Ok(out)
+    }
+}
+
+/// How long a text will be, without the text.
+#[derive(Default)]
+pub(crate) struct Length(pub(crate) usize);
+
+impl Sink for Length {
+    fn put(&mut self, text: &str) {
+        self.0 += text.len();
+    }
+}
+
+/// A manifest that is written behind its header.
+pub(crate) struct Behind(pub(crate) Vec<u8>);
+
+impl Sink for Behind {
+    fn put(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
     }
 }
 

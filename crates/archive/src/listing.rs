@@ -4,12 +4,16 @@
 use crate::beneath::{self, io};
 use crate::choice::Choice;
 use crate::code::{ArchiveCode, ArchiveError};
+use crate::crew::processors;
 use crate::paws;
 use flightproof_core::{RelPath, escape};
 use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 /// One file that was found and admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,88 +70,216 @@ pub(crate) fn list_within(
     limits: &Limits,
     choice: &mut dyn Choice,
 ) -> Result<Vec<Listed>, ArchiveError> {
-    let mut walk = Walk {
-        limits,
-        choice,
-        files: Vec::new(),
-        bytes: 0,
-    };
-    walk.directory(root, None)?;
+    // The descriptor's offset is its owner's: somebody may have listed the directory by it before.
+    rustix::fs::seek(root, SeekFrom::Start(0)).map_err(|e| io("list a directory", e))?;
+    let mut files = thread::scope(|scope| {
+        let mut walk = Walk {
+            limits,
+            choice,
+            files: 0,
+            seen: Vec::new(),
+            second: Second::new(scope),
+        };
+        walk.directory(&Dir::Root(root), None)?;
+        walk.finish()
+    })?;
+    limits.check(&files)?;
     // Each directory was walked in order, so this only looks: a walk that errs costs time, not truth.
-    walk.files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(walk.files)
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
 }
 
-struct Walk<'a> {
+/// An open directory: the caller's, or one below it that is closed when nobody needs it.
+#[derive(Clone)]
+enum Dir<'a> {
+    Root(BorrowedFd<'a>),
+    Below(Arc<OwnedFd>),
+}
+
+/// Admitted files of one directory that follow one another in the archive.
+struct Run<'a> {
+    number: usize,
+    dir: Dir<'a>,
+    paths: Vec<RelPath>,
+}
+
+/// A run, and what its files are.
+type Seen = (usize, Vec<Listed>);
+
+/// Walks through the names in order, and has the files looked at: by the second thread if it keeps
+/// up, else here.
+struct Walk<'a, 'scope, 'env> {
     limits: &'a Limits,
     choice: &'a mut dyn Choice,
-    files: Vec<Listed>,
-    bytes: u64,
+    files: usize,
+    seen: Vec<Seen>,
+    second: Second<'scope, 'env>,
 }
 
-impl Walk<'_> {
+impl<'scope> Walk<'_, 'scope, '_> {
     /// Depth is bounded: each level adds at least two bytes to a path of at most 512.
-    fn directory(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        path: Option<&RelPath>,
-    ) -> Result<(), ArchiveError> {
-        self.choice.enter(dir, path)?;
-        for (path, kind) in entries(dir, path)? {
+    fn directory(&mut self, dir: &Dir<'scope>, path: Option<&RelPath>) -> Result<(), ArchiveError> {
+        self.choice.enter(dir.as_fd(), path)?;
+        let mut paths = Vec::new();
+        for (path, kind) in entries(dir.as_fd(), path)? {
             if !self.choice.admits(&path, kind)? {
                 continue;
             }
             match kind {
                 FileType::Directory => {
-                    let below = beneath::open_directory(dir, path.file_name());
+                    self.look(dir, std::mem::take(&mut paths))?;
+                    let below = beneath::open_directory(dir.as_fd(), path.file_name());
                     let below = below.map_err(|e| unopened(&path, e))?;
-                    self.directory(below.as_fd(), Some(&path))?;
+                    self.directory(&Dir::Below(Arc::new(below)), Some(&path))?;
                 }
-                FileType::RegularFile => self.file(dir, path)?,
+                FileType::RegularFile => paths.push(path),
                 other => return Err(kind_refused(&path, other)),
             }
         }
+        self.look(dir, paths)?;
         self.choice.leave();
         Ok(())
     }
 
-    fn file(&mut self, dir: BorrowedFd<'_>, path: RelPath) -> Result<(), ArchiveError> {
+    fn look(&mut self, dir: &Dir<'scope>, paths: Vec<RelPath>) -> Result<(), ArchiveError> {
+        self.files += paths.len();
+        if self.files > self.limits.files {
+            return Err(self
+                .limits
+                .too_many
+                .refuse(format_args!("more than {} files", self.limits.files)));
+        }
+        let number = self.seen.len() + self.second.sent;
+        let dir = dir.clone();
+        if let Some(run) = self.second.take(Run { number, dir, paths }) {
+            self.seen.push(run.look()?);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<Listed>, ArchiveError> {
+        let mut seen = self.seen;
+        seen.append(&mut self.second.finish()?);
+        seen.sort_by_key(|(number, _)| *number);
+        Ok(seen.into_iter().flat_map(|(_, files)| files).collect())
+    }
+}
+
+impl Run<'_> {
+    fn look(self) -> Result<Seen, ArchiveError> {
+        let dir = self.dir.as_fd();
+        let files = self.paths.into_iter().map(|path| Listed::look(dir, path));
+        Ok((self.number, files.collect::<Result<_, _>>()?))
+    }
+}
+
+impl AsFd for Dir<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(fd) => *fd,
+            Self::Below(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// A thread that looks at files while names are read, begun when there are enough of them.
+struct Second<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    queue: Option<SyncSender<Run<'scope>>>,
+    thread: Option<ScopedJoinHandle<'scope, Result<Vec<Seen>, ArchiveError>>>,
+    offered: usize,
+    sent: usize,
+}
+
+/// Runs looked at before a second thread is worth its beginning.
+const FEW_RUNS: usize = 8;
+/// Runs that wait for the second thread, each with its directory open.
+const MAX_WAITING: usize = 16;
+
+impl<'scope, 'env> Second<'scope, 'env> {
+    fn new(scope: &'scope Scope<'scope, 'env>) -> Self {
+        Self {
+            scope,
+            queue: None,
+            thread: None,
+            offered: 0,
+            sent: 0,
+        }
+    }
+
+    /// Takes the run, or gives it back.
+    fn take(&mut self, run: Run<'scope>) -> Option<Run<'scope>> {
+        self.offered += 1;
+        if self.offered == FEW_RUNS && processors() > 1 {
+            self.begin();
+        }
+        let Some(queue) = &self.queue else {
+            return Some(run);
+        };
+        match queue.try_send(run) {
+            Ok(()) => {
+                self.sent += 1;
+                None
+            }
+            // Full, or it ended: with the error that `finish` returns.
+            Err(TrySendError::Full(run) | TrySendError::Disconnected(run)) => Some(run),
+        }
+    }
+
+    fn begin(&mut self) {
+        let (queue, waiting) = mpsc::sync_channel::<Run<'scope>>(MAX_WAITING);
+        let work = move || waiting.into_iter().map(Run::look).collect();
+        let thread = thread::Builder::new().spawn_scoped(self.scope, work);
+        // Where no second thread can be had, one does it all.
+        self.thread = thread.ok();
+        self.queue = self.thread.is_some().then_some(queue);
+    }
+
+    fn finish(self) -> Result<Vec<Seen>, ArchiveError> {
+        drop(self.queue);
+        match self.thread.map(ScopedJoinHandle::join) {
+            None => Ok(Vec::new()),
+            Some(Ok(seen)) => seen,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Listed {
+    fn look(dir: BorrowedFd<'_>, path: RelPath) -> Result<Self, ArchiveError> {
         let stat = rustix::fs::statat(dir, path.file_name(), AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|e| unopened(&path, e))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind != FileType::RegularFile {
             return Err(kind_refused(&path, kind));
         }
-        let identity = Identity::of(&stat);
-        self.admit(&path, identity.size)?;
-        self.files.push(Listed {
+        Ok(Self {
             path,
             executable: stat.st_mode & 0o100 != 0,
-            identity,
-        });
-        Ok(())
+            identity: Identity::of(&stat),
+        })
     }
+}
 
-    /// Refuses the file that exceeds a limit, alone or with all before it.
-    fn admit(&mut self, path: &RelPath, size: u64) -> Result<(), ArchiveError> {
-        let limits = self.limits;
-        if self.files.len() == limits.files {
-            return Err(limits
-                .too_many
-                .refuse(format_args!("more than {} files", limits.files)));
-        }
-        if size > limits.file_bytes {
-            return Err(limits.too_big.refuse(format_args!(
-                "\"{path}\": {size} bytes, at most {} allowed",
-                limits.file_bytes
-            )));
-        }
-        self.bytes += size;
-        if self.bytes > limits.total_bytes {
-            return Err(limits.too_much.refuse(format_args!(
-                "the files up to \"{path}\" have {} bytes, at most {} allowed",
-                self.bytes, limits.total_bytes
-            )));
+impl Limits {
+    /// Refuses the first file that exceeds a limit, alone or with all before it.
+    fn check(&self, files: &[Listed]) -> Result<(), ArchiveError> {
+        let mut bytes = 0u64;
+        for Listed { path, identity, .. } in files {
+            let size = identity.size;
+            if size > self.file_bytes {
+                return Err(self.too_big.refuse(format_args!(
+                    "\"{path}\": {size} bytes, at most {} allowed",
+                    self.file_bytes
+                )));
+            }
+            bytes += size;
+            if bytes > self.total_bytes {
+                return Err(self.too_much.refuse(format_args!(
+                    "the files up to \"{path}\" have {bytes} bytes, at most {} allowed",
+                    self.total_bytes
+                )));
+            }
         }
         Ok(())
     }
@@ -178,8 +310,6 @@ fn entries(
     dir: BorrowedFd<'_>,
     above: Option<&RelPath>,
 ) -> Result<Vec<(RelPath, FileType)>, ArchiveError> {
-    // The offset belongs to the descriptor: somebody may have listed the directory by it before.
-    rustix::fs::seek(dir, SeekFrom::Start(0)).map_err(|e| io("list a directory", e))?;
     let mut out = Vec::new();
     let mut buffer = vec![MaybeUninit::uninit(); NAMES_BYTES];
     let mut names = RawDir::new(dir, &mut buffer);

@@ -94,7 +94,7 @@ pub fn changeset_between(
     refuse_left_out(root.as_fd(), base, &files)?;
     let outline = Outline::of(base.workspace_id().to_owned(), &files)?;
     let digests = reading::hash(root.as_fd(), &files, progress)?;
-    let (target, _) = outline.fill(digests)?;
+    let target = outline.named(digests);
     let changeset = Changeset::between(base, &target)?;
     // Created after the listing: the output may lie in the directory itself.
     let draft = Draft::beside(output)?;

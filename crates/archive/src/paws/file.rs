@@ -2,14 +2,14 @@
 //! with the payload.
 
 use super::{Change, Entry, LAYOUT, Manifest, Snapshot, check_archive_size, decode_manifest};
-use super::{snapshot_id, too_many};
+use super::{manifest::write_snapshot, snapshot_id, too_many};
 use crate::beneath::{self, io};
 use crate::choice::Choice;
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::draft::Draft;
 use crate::extract::Extraction;
 use crate::format::{Format, Member};
-use crate::header::Layout;
+use crate::header::{Behind, Layout, Length};
 use crate::listing::{self, Listed};
 use crate::progress::Progress;
 use crate::{order, payload, reading};
@@ -118,7 +118,7 @@ fn write(
         .map_err(|e| io("write the archive", e))?;
     let placed = reading::one_after_the_other(files, outline.header_bytes());
     let digests = reading::copy(root, &placed, out, progress)?;
-    let (snapshot, header) = outline.fill(digests)?;
+    let (snapshot, header) = outline.fill(digests);
     out.write_all_at(&header, 0)
         .map_err(|e| io("write the archive", e))?;
     Ok(snapshot)
@@ -127,6 +127,8 @@ fn write(
 /// A snapshot whose hashes are not known yet. They have one length, so all else is.
 pub(crate) struct Outline {
     snapshot: Snapshot,
+    /// Magic and length, with room for the manifest.
+    header: Vec<u8>,
     header_bytes: usize,
 }
 
@@ -148,10 +150,13 @@ impl Outline {
             entries: entries.collect(),
             id: unknown,
         };
-        let header_bytes = snapshot.header()?.len();
+        let mut manifest = Length::default();
+        write_snapshot(&mut manifest, &snapshot);
+        let header_bytes = LAYOUT.header_bytes() + manifest.0;
         check_archive_size(header_bytes, snapshot.total_bytes())?;
         Ok(Self {
             snapshot,
+            header: LAYOUT.header(manifest.0)?,
             header_bytes,
         })
     }
@@ -165,15 +170,22 @@ impl Outline {
         self.snapshot.total_bytes()
     }
 
-    /// The snapshot and its archive without the payload.
-    pub(crate) fn fill(self, digests: Vec<Digest>) -> Result<(Snapshot, Vec<u8>), ArchiveError> {
+    /// The snapshot.
+    pub(crate) fn named(self, digests: Vec<Digest>) -> Snapshot {
         let mut snapshot = self.snapshot;
         for (entry, digest) in snapshot.entries.iter_mut().zip(digests) {
             entry.sha256 = digest;
         }
         snapshot.id = snapshot_id(&snapshot.entries);
-        let header = snapshot.header()?;
-        Ok((snapshot, header))
+        snapshot
+    }
+
+    /// The snapshot and its archive without the payload.
+    pub(crate) fn fill(mut self, digests: Vec<Digest>) -> (Snapshot, Vec<u8>) {
+        let mut header = Behind(std::mem::take(&mut self.header));
+        let snapshot = self.named(digests);
+        write_snapshot(&mut header, &snapshot);
+        (snapshot, header.0)
     }
 }
 

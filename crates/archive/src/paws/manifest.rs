@@ -208,7 +208,7 @@ pub(super) fn encode_changeset(changeset: &Changeset) -> String {
     out
 }
 
-fn write_snapshot(out: &mut impl Sink, snapshot: &Snapshot) {
+pub(super) fn write_snapshot(out: &mut impl Sink, snapshot: &Snapshot) {
     let mut object = ObjectWriter::open(out);
     object
         .text("format", FORMAT)
