@@ -1,6 +1,6 @@
 //! Whether a changeset fits a tree, before anything is touched.
 
-use super::site::{digest_of, open_file};
+use super::content::{digest_of, open_file};
 use crate::beneath::{self, io};
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::names::{Names, fold};

@@ -1,6 +1,6 @@
 //! The plan as it lies on the disk while it is carried out.
 
-use super::site::sync;
+use super::staging::sync;
 use crate::beneath::{self, io};
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::paws::{self, Changeset, MAX_MANIFEST_BYTES, Manifest};

@@ -5,11 +5,13 @@
 //! in between, everything is swapped back. [`protocol`] has the order, [`site`] the acts.
 
 mod check;
+mod content;
 mod journal;
 mod protocol;
 #[doc(hidden)]
 pub mod rehearsal;
 mod site;
+mod staging;
 
 use crate::beneath::{self, Umask, io};
 use crate::code::{ArchiveCode, ArchiveError};
@@ -24,7 +26,8 @@ use journal::Journal;
 use protocol::{Act, Event, Outcome, State, decide};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use site::{Site, Slots, Staging};
+use site::Site;
+use staging::{Slots, Staging};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -276,7 +276,11 @@ mod tests {
     /// Follows every way it can go: each act succeeds, fails undone, fails done, or is the last one
     /// before a crash, undone or done. `crashes` more crashes may come.
     fn explore(plan: Plan, disk: Disk, state: State, act: Act, crashes: u32, seen: &mut Seen) {
-        if !seen.insert((disk.clone(), format!("{state:?}{act:?}"), crashes)) {
+        let decide = seen.decide;
+        if !seen
+            .states
+            .insert((disk.clone(), format!("{state:?}{act:?}"), crashes))
+        {
             return;
         }
         if let Act::Finish(outcome) = act {
@@ -307,22 +311,53 @@ mod tests {
         explore(plan, disk, state, act, crashes - 1, seen);
     }
 
-    type Seen = HashSet<(Disk, String, u32)>;
+    type Decide = fn(State, Event) -> (State, Act);
+
+    /// Where it was already, and the protocol that is looked at.
+    struct Seen {
+        decide: Decide,
+        states: HashSet<(Disk, String, u32)>,
+    }
+
+    /// How many states were seen. Panics where one is wrong.
+    fn explored(decide: Decide) -> usize {
+        let plans = (0..4).flat_map(|directories| (0..5).map(move |swaps| (directories, swaps)));
+        let states = plans.map(|(directories, swaps)| {
+            let plan = Plan { directories, swaps };
+            let (state, act) = State::begin(plan);
+            let states = HashSet::new();
+            let mut seen = Seen { decide, states };
+            explore(plan, Disk::new(plan), state, act, 2, &mut seen);
+            seen.states.len()
+        });
+        states.sum()
+    }
 
     #[test]
     fn whatever_fails_and_wherever_it_crashes_the_tree_is_old_or_new_in_the_end() {
-        let mut states = 0;
-        for directories in 0..3 {
-            for swaps in 0..4 {
-                let plan = Plan { directories, swaps };
-                let (state, act) = State::begin(plan);
-                let mut seen = Seen::new();
-                explore(plan, Disk::new(plan), state, act, 2, &mut seen);
-                states += seen.len();
-            }
-        }
         // The way back from every one of them was walked.
-        assert!(states > 1_000, "{states}");
+        let states = explored(decide);
+        assert!(states > 1_500, "{states}");
+    }
+
+    #[test]
+    fn a_protocol_that_is_wrong_in_one_place_is_noticed() {
+        let never_uncommits: Decide = |state, event| match decide(state, event) {
+            (next, Act::Uncommit) => decide(next, Event::Done),
+            right => right,
+        };
+        let forgets_the_last: Decide = |state, event| match decide(state, event) {
+            (next, Act::UndoSwap(0)) => decide(next, Event::Done),
+            right => right,
+        };
+        let commits_early: Decide = |state, event| match decide(state, event) {
+            (next, Act::Swap(1)) => (next, Act::Commit),
+            right => right,
+        };
+        for wrong in [never_uncommits, forgets_the_last, commits_early] {
+            let noticed = std::panic::catch_unwind(|| explored(wrong));
+            assert!(noticed.is_err());
+        }
     }
 
     #[test]

@@ -5,29 +5,20 @@
 //! is read from a place where nobody else writes, and a swap is one rename that loses nothing:
 //! whatever stood in the tree at that moment is in the slot afterwards.
 
+use super::content::{digest_of, open_file};
 use super::journal::{self, Journal};
 use super::protocol::{Act, Plan};
+use super::staging::{FEW, Staging, sync};
 use super::{Kept, Look};
-use crate::beneath::{self, Umask, io};
+use crate::beneath::{self, io};
 use crate::code::{ArchiveCode, ArchiveError};
-use crate::format::Member;
 use crate::listing::Identity;
-use crate::paws::{Change, Changeset, Entry, MAX_FILE_BYTES};
-use crate::payload::Sink;
-use flightproof_core::{Digest, Hasher, RelPath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use crate::paws::{Change, Changeset, shown};
+use flightproof_core::{Digest, RelPath};
+use rustix::fs::{AtFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-/// The staging directory and what lies in it.
-pub(super) struct Staging {
-    pub(super) dir: OwnedFd,
-    slots: OwnedFd,
-    directories: OwnedFd,
-}
 
 /// A tree that a changeset is applied to.
 pub(super) struct Site<'a> {
@@ -52,133 +43,6 @@ enum Slot {
     Ours,
     /// What was in the tree.
     Theirs,
-}
-
-impl Staging {
-    pub(super) const NAME: &str = ".prime-agent-staging-apply";
-
-    pub(super) fn create(root: BorrowedFd<'_>) -> Result<Self, ArchiveError> {
-        let failed = |e| io("create the staging directory", e);
-        let dir = beneath::create_private_directory(root, Self::NAME).map_err(failed)?;
-        let slots = beneath::create_private_directory(&dir, SLOTS).map_err(failed)?;
-        let directories = beneath::create_private_directory(&dir, DIRECTORIES).map_err(failed)?;
-        Ok(Self {
-            dir,
-            slots,
-            directories,
-        })
-    }
-
-    /// The one a crash left, which must be ours: what it says is done to the tree.
-    pub(super) fn find(root: BorrowedFd<'_>) -> Result<Option<OwnedFd>, ArchiveError> {
-        let dir = match beneath::open_directory(root, Self::NAME) {
-            Ok(dir) => dir,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(e) => return Err(foreign(&e)),
-        };
-        let stat = rustix::fs::fstat(&dir).map_err(|e| io("look at the staging directory", e))?;
-        let private = stat.st_mode & 0o077 == 0;
-        if !private || stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(foreign(&"it belongs to somebody else"));
-        }
-        Ok(Some(dir))
-    }
-
-    pub(super) fn open(dir: OwnedFd) -> Result<Self, ArchiveError> {
-        let failed = |e| ArchiveCode::JournalDamaged.refuse(e);
-        let slots = beneath::open_directory(&dir, SLOTS).map_err(failed)?;
-        let directories = beneath::open_directory(&dir, DIRECTORIES).map_err(failed)?;
-        Ok(Self {
-            dir,
-            slots,
-            directories,
-        })
-    }
-
-    /// Makes the missing directories, and gives the inodes of the staged files. All of it is on the
-    /// disk afterwards.
-    pub(super) fn complete(
-        &self,
-        changes: &Changeset,
-        missing: &[RelPath],
-    ) -> Result<Vec<u64>, ArchiveError> {
-        let umask = Umask::of_this_process();
-        for (number, path) in missing.iter().enumerate() {
-            beneath::create_directory(&self.directories, &number.to_string(), umask)
-                .map_err(|e| io(format_args!("create \"{path}\""), e))?;
-        }
-        let few = changes.changes().len() + missing.len() <= FEW;
-        let mut inodes = Vec::new();
-        for (number, change) in changes.changes().iter().enumerate() {
-            inodes.push(match change.entry() {
-                Some(entry) => self.inode(number, entry, few)?,
-                None => 0,
-            });
-        }
-        if few {
-            sync(&self.slots)?;
-            sync(&self.directories)?;
-        } else {
-            rustix::fs::syncfs(&self.dir).map_err(|e| io("write to the disk", e))?;
-        }
-        Ok(inodes)
-    }
-
-    /// What tells this directory from a copy.
-    pub(super) fn inode_of_directory(&self) -> Result<u64, ArchiveError> {
-        let stat = rustix::fs::fstat(&self.dir);
-        Ok(stat
-            .map_err(|e| io("look at the staging directory", e))?
-            .st_ino)
-    }
-
-    fn inode(&self, number: usize, entry: &Entry, durable: bool) -> Result<u64, ArchiveError> {
-        let failed = |e| io(format_args!("stage \"{}\"", entry.path), e);
-        let file = open_file(&self.slots, &number.to_string()).map_err(failed)?;
-        if durable {
-            rustix::fs::fsync(&file).map_err(failed)?;
-        }
-        Ok(rustix::fs::fstat(&file).map_err(failed)?.st_ino)
-    }
-}
-
-/// Where one thread writes the new files: each into its slot.
-pub(super) struct Slots<'a> {
-    pub(super) staging: &'a Staging,
-    /// Path to number.
-    pub(super) numbers: &'a HashMap<&'a str, usize>,
-    pub(super) umask: Umask,
-}
-
-impl Sink for Slots<'_> {
-    type Open = File;
-
-    fn create<M: Member>(&mut self, member: &M) -> Result<File, ArchiveError> {
-        let number = self.numbers.get(member.path()).copied().unwrap_or_default();
-        let slots = &self.staging.slots;
-        beneath::create_file(slots, &number.to_string(), member.executable(), self.umask).map_err(
-            |e| {
-                io(
-                    format_args!("stage {}", crate::paws::shown(member.path())),
-                    e,
-                )
-            },
-        )
-    }
-
-    fn write<M: Member>(
-        &mut self,
-        file: &mut File,
-        member: &M,
-        bytes: &[u8],
-    ) -> Result<(), ArchiveError> {
-        file.write_all(bytes).map_err(|e| {
-            io(
-                format_args!("stage {}", crate::paws::shown(member.path())),
-                e,
-            )
-        })
-    }
 }
 
 impl<'a> Site<'a> {
@@ -503,7 +367,7 @@ impl<'a> Site<'a> {
         }
         for path in emptied.into_iter().rev() {
             self.remove_if_empty(path)
-                .map_err(|e| io(format_args!("remove {}", crate::paws::shown(path)), e))?;
+                .map_err(|e| io(format_args!("remove {}", shown(path)), e))?;
         }
         Ok(())
     }
@@ -619,48 +483,6 @@ fn enter(dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Opens what should be a file, without waiting if it is something else.
-pub(super) fn open_file(dir: impl AsFd, path: &str) -> rustix::io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    beneath::open(dir, path, flags, Mode::empty()).map(File::from)
-}
-
-/// The hash of a regular file no larger than a changeset can hold, and its state, which did not
-/// change while it was read.
-pub(super) fn digest_of(
-    file: &File,
-    path: &RelPath,
-) -> Result<Option<(Digest, Identity)>, ArchiveError> {
-    let failed = |e: &dyn std::fmt::Display| io(format_args!("read \"{path}\""), e);
-    let stat = rustix::fs::fstat(file).map_err(|e| failed(&e))?;
-    let identity = Identity::of(&stat);
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    if !regular || identity.size > MAX_FILE_BYTES {
-        return Ok(None);
-    }
-    let mut hasher = Hasher::new();
-    let most = usize::try_from(identity.size).map_or(READ_BYTES, |size| READ_BYTES.min(size + 1));
-    let mut buffer = vec![0; most];
-    // One byte more than there should be is seen by the second look.
-    let mut reader = file.take(identity.size + 1);
-    loop {
-        let got = reader.read(&mut buffer).map_err(|e| failed(&e))?;
-        if got == 0 {
-            break;
-        }
-        hasher.update(buffer.get(..got).unwrap_or_default());
-    }
-    let after = rustix::fs::fstat(file).map_err(|e| failed(&e))?;
-    if Identity::of(&after) != identity {
-        return Ok(None);
-    }
-    Ok(Some((hasher.finish(), identity)))
-}
-
-pub(super) fn sync(dir: impl AsFd) -> Result<(), ArchiveError> {
-    rustix::fs::fsync(dir).map_err(|e| io("write to the disk", e))
-}
-
 /// What an error of a swap means.
 fn meanwhile(path: &RelPath, error: Errno) -> ArchiveError {
     match error {
@@ -676,23 +498,9 @@ fn edited(path: &RelPath, how: impl std::fmt::Display) -> ArchiveError {
 }
 
 fn edited_at(path: &str, how: impl std::fmt::Display) -> ArchiveError {
-    ArchiveCode::EditedMeanwhile.refuse(format_args!("{}: {how}", crate::paws::shown(path)))
-}
-
-fn foreign(how: &dyn std::fmt::Display) -> ArchiveError {
-    ArchiveCode::DestinationUnsafe.refuse(format_args!("\"{}\": {how}", Staging::NAME))
+    ArchiveCode::EditedMeanwhile.refuse(format_args!("{}: {how}", shown(path)))
 }
 
 fn to_errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
-
-const SLOTS: &str = "slots";
-const DIRECTORIES: &str = "directories";
-
-/// Files or directories that are brought to the disk one by one; where there are more, the whole
-/// file system is, in one call.
-const FEW: usize = 64;
-
-/// Bytes read at once, 256 KiB: all the memory a file needs, however long it is.
-const READ_BYTES: usize = 256 << 10;
