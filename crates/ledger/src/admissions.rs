@@ -99,7 +99,7 @@ impl Ledger {
     }
 }
 
-const ADMISSIONS: Table = Table {
+pub(crate) const ADMISSIONS: Table = Table {
     name: "admissions",
     columns: "id, repository, branch, baseline, head, certificate, state, intended_at, settled_at, receipt",
 };

@@ -123,6 +123,9 @@ flightproof_core::refusal_codes! {
         /// No such grant.
         GrantRefused = "GRANT_REFUSED", Input,
             "there is no such grant or link here", "only a sender that was given a grant may talk", "issue a grant at the receiver and hand it to the sender";
+        /// The export could not be written.
+        ExportFailed = "EXPORT_FAILED", Environment,
+            "the export could not be written", "half an export looks like a small ledger", "free space, then export again";
     }
 }
 

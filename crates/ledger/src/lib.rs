@@ -10,6 +10,7 @@ mod admissions;
 mod anchor;
 pub mod closing;
 mod code;
+mod export;
 pub mod faults;
 pub mod hold;
 pub mod inbox;

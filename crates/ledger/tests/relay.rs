@@ -25,8 +25,10 @@ fn ended(talk: &Talk) -> LedgerCode {
     }
 }
 
-/// How long an end waits for a frame that was dropped on the way.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// How long an end waits for a frame that may have been dropped on the way.
+const SHORT: Duration = Duration::from_millis(400);
+/// How long it waits where nothing is dropped.
+const LONG: Duration = Duration::from_secs(20);
 
 struct Pair {
     _temp: tempfile::TempDir,
@@ -53,16 +55,21 @@ impl Pair {
     }
 
     fn queue(&mut self, numbers: std::ops::Range<u64>) {
-        for n in numbers {
-            self.sender
-                .queue(&self.link, &name(&format!("k{n}")), &body(n))
-                .unwrap();
-        }
+        let link = &self.link;
+        self.sender
+            .write(|w| {
+                for n in numbers {
+                    w.queue(link, &name(&format!("k{n}")), &body(n))?;
+                }
+                Ok(())
+            })
+            .unwrap();
     }
 
     /// One connection, perhaps through something that sits between.
     fn talk(&mut self, between: Option<Meddler>) -> (Talk, Talk, Vec<u64>) {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let patience = if between.is_some() { SHORT } else { LONG };
         let (theirs, meddler) = match between {
             None => (theirs, None),
             Some(meddler) => {
@@ -74,9 +81,7 @@ impl Pair {
             }
         };
         for stream in [&ours, &theirs] {
-            stream
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
+            stream.set_read_timeout(Some(patience)).unwrap();
         }
         let mut applied = Vec::new();
         let receiver = &mut self.receiver;

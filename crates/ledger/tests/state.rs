@@ -478,3 +478,40 @@ fn a_part_that_fails_is_undone_and_the_rest_is_committed() {
     let caps = ledger.spending(NOW).unwrap().caps;
     assert_eq!((caps.total, caps.utc_day), (Some(cap(1)), Some(cap(3))));
 }
+
+#[test]
+fn a_check_counts_every_row_and_an_export_shows_them_without_secrets() {
+    let (_temp, state, mut ledger) = open();
+    family(&mut ledger);
+    let grant = ledger.issue_grant(&name("g"), &name("l")).unwrap();
+    ledger
+        .serve(&name("k"), Digest::of(b"r"), |_| Ok(b"the answer".to_vec()))
+        .unwrap();
+    assert_eq!(ledger.check().unwrap(), 5 + 2 + 1);
+    let mut out = Vec::new();
+    ledger.export(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.lines().count(), 1 + 8);
+    assert!(text.starts_with(r#"{"chain":"#) && text.contains("flightproof.ledger-export/1"));
+    let secret = grant.reveal();
+    assert!(!text.contains(secret.rsplit(' ').next().unwrap()) && !text.contains("the answer"));
+    assert!(text.contains(&Digest::of(b"the answer").to_string()));
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    assert_eq!(code(ledger.export(&mut Full)), LedgerCode::ExportFailed);
+    let raw = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
+    raw.execute_batch("UPDATE flights SET parent = 'stranger' WHERE name = 'left'")
+        .unwrap();
+    assert_eq!(code(ledger.check()), LedgerCode::LedgerDamaged);
+    assert_eq!(
+        code(ledger.export(&mut Vec::new())),
+        LedgerCode::LedgerDamaged
+    );
+}

@@ -8,6 +8,7 @@ pub use caps::{
     Books, Cap, Caps, Denial, HoldSize, LEAST_MARGIN, Scope, UtcDay, admit, day_to_book,
 };
 pub use protocol::{Alarm, HoldEffect, HoldEvent, HoldRefusal, HoldState, decide};
+pub(crate) use resolution::RESOLUTIONS;
 pub use resolution::{Resolution, Signed};
 
 use crate::store::{Reading, Table, Writing, seconds, unreadable};
@@ -541,15 +542,15 @@ pub(crate) const HOLDS: Table = Table {
     name: "holds",
     columns: "id, run, request, parent, parent_cap, utc_day, limit_micros, held, state, actual, evidence, reserved_at, changed_at",
 };
-const CAPS: Table = Table {
+pub(crate) const CAPS: Table = Table {
     name: "caps",
     columns: "id, scope, micro_usd, micro_eur, rate, stated_at",
 };
-const DAYS: Table = Table {
+pub(crate) const DAYS: Table = Table {
     name: "days",
     columns: "id, utc_day, confirmed, noted_at",
 };
-const INCIDENTS: Table = Table {
+pub(crate) const INCIDENTS: Table = Table {
     name: "incidents",
     columns: "id, run, kind, claimed, added, utc_day, seen_at",
 };

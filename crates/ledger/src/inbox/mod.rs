@@ -283,7 +283,7 @@ impl Writing<'_> {
 /// Largest answer, bytes: answers are documents, files travel by digest.
 const MAX_BODY: usize = 1 << 20;
 
-const INBOX: Table = Table {
+pub(crate) const INBOX: Table = Table {
     name: "inbox",
     columns: "id, key, request, state, lease, token, answer, answer_digest",
 };

@@ -194,7 +194,7 @@ impl Writing<'_> {
     }
 }
 
-const LEASES: Table = Table {
+pub(crate) const LEASES: Table = Table {
     name: "leases",
     columns: "name, token, owner, granted_at, expires_at",
 };

@@ -214,11 +214,11 @@ impl Writing<'_> {
 /// Letters that may wait for one receiver: a flight that never comes back must not fill the disk.
 const MOST_WAITING: i64 = 1024;
 
-const FLIGHTS: Table = Table {
+pub(crate) const FLIGHTS: Table = Table {
     name: "flights",
     columns: "name, parent",
 };
-const LETTERS: Table = Table {
+pub(crate) const LETTERS: Table = Table {
     name: "letters",
     columns: "id, sender, receiver, key, digest, body, taken",
 };

@@ -251,7 +251,7 @@ impl Writing<'_> {
 /// Largest outcome, bytes: counts, digests and codes.
 const MAX_OUTCOME: usize = 4096;
 
-const RECORDS: Table = Table {
+pub(crate) const RECORDS: Table = Table {
     name: "records",
     columns: "id, session, key, kind, request, state, lease, token, outcome",
 };

@@ -186,7 +186,7 @@ enum Role {
     Sender { nonce: [u8; 32], key: [u8; 32] },
 }
 
-const GRANTS: Table = Table {
+pub(crate) const GRANTS: Table = Table {
     name: "grants",
     columns: "id, link, role, secret, nonce, key",
 };

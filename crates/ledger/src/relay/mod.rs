@@ -5,6 +5,7 @@ mod grant;
 mod protocol;
 mod wire;
 
+pub(crate) use grant::GRANTS;
 pub use grant::Grant;
 pub use protocol::{
     ReceiverEffect, ReceiverState, SenderEffect, SenderEvent, SenderState, receive, send,
@@ -521,15 +522,15 @@ impl Writing<'_> {
 /// Most messages of a burst: one synchronisation at each end for all of them.
 const BURST: u64 = wire::MOST_MESSAGES as u64;
 
-const LINKS: Table = Table {
+pub(crate) const LINKS: Table = Table {
     name: "links",
     columns: "link, queued, acknowledged, applied",
 };
-const OUTBOX: Table = Table {
+pub(crate) const OUTBOX: Table = Table {
     name: "outbox",
     columns: "link, seq, key, digest, body, answer",
 };
-const ARRIVALS: Table = Table {
+pub(crate) const ARRIVALS: Table = Table {
     name: "arrivals",
     columns: "link, seq, key, digest, answer",
 };

@@ -95,7 +95,7 @@ impl Writing<'_> {
     }
 }
 
-const SESSIONS: Table = Table {
+pub(crate) const SESSIONS: Table = Table {
     name: "sessions",
     columns: "name, state, changed_at",
 };

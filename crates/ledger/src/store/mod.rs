@@ -182,6 +182,24 @@ impl Ledger {
         anchored.map(|()| answer)
     }
 
+    /// Looks at every page, row and index. Returns how many rows there are.
+    ///
+    /// # Errors
+    /// `LEDGER_DAMAGED` with the first thing that is not as it was written, and those of
+    /// [`Ledger::read`].
+    pub fn check(&self) -> Result<u64, LedgerError> {
+        self.usable()?;
+        connect::check_all(&self.connection)?;
+        self.head()?;
+        self.read(|r| {
+            let mut rows = 0;
+            for table in crate::export::TABLES {
+                rows += r.count_whole(table)?;
+            }
+            Ok(rows)
+        })
+    }
+
     fn usable(&self) -> Result<(), LedgerError> {
         if self.poisoned {
             return Err(

@@ -134,6 +134,18 @@ impl<'a> Reading<'a> {
         .collect()
     }
 
+    /// Rows of a table, each of them whole.
+    pub(super) fn count_whole(&self, table: &Table) -> Result<u64, LedgerError> {
+        let (name, columns) = (table.name, table.columns);
+        let sql = format!(
+            "SELECT COUNT(*), COALESCE(MIN(seal = {}({columns})), 1) FROM {name}",
+            seal::FUNCTION
+        );
+        let found = self.first(&sql, &[], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
+        let (count, whole) = found.unwrap_or((0, false));
+        table.whole(whole, count.cast_unsigned())
+    }
+
     fn failed(&self, error: rusqlite::Error) -> LedgerError {
         let of_storage = matches!(
             error.sqlite_error_code(),
