@@ -1,7 +1,7 @@
 //! Names that are harmless bytes in a manifest and something else on a file system.
 
 use crate::code::{ArchiveCode, ArchiveError};
-use crate::paws::{Snapshot, shown};
+use crate::paws::shown;
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -23,13 +23,7 @@ const MAX_SEGMENT_BYTES: usize = 255;
 const MAX_DEPTH: usize = 64;
 
 impl Names {
-    /// Checks all names of a tree before the first is created.
-    pub(crate) fn check(self, snapshot: &Snapshot) -> Result<(), ArchiveError> {
-        let entries = snapshot.entries().iter();
-        self.check_paths(entries.map(|entry| entry.path.as_str()))
-    }
-
-    /// Checks the names of ascending paths.
+    /// Checks all names of a tree, whose paths ascend, before the first is created.
     pub(crate) fn check_paths<'a>(
         self,
         paths: impl Iterator<Item = &'a str> + Clone,
@@ -236,7 +230,9 @@ mod tests {
     fn check(names: Names, paths: &[&str]) -> Result<(), ArchiveCode> {
         let files = paths.iter().map(|p| (RelPath::new(p).unwrap(), false, "x"));
         let packed = pack("w", files).unwrap();
-        names.check(&packed.snapshot).map_err(|e| e.code)
+        let paths = packed.snapshot.entries().iter();
+        let checked = names.check_paths(paths.map(|entry| entry.path.as_str()));
+        checked.map_err(|e| e.code)
     }
 
     /// As a file, as a directory, and beside what was looked at before.

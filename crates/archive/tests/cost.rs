@@ -155,6 +155,15 @@ fn artifact(files: usize) -> Vec<u8> {
     .0
 }
 
+/// A snapshot with all of one text replaced in its manifest.
+fn edited(snapshot: &[u8], find: &str, put: &str) -> Vec<u8> {
+    let manifest = std::str::from_utf8(&snapshot[13..])
+        .unwrap()
+        .replace(find, put);
+    let length = (manifest.len() as u64).to_be_bytes();
+    [b"PAWS1", &length[..], manifest.as_bytes()].concat()
+}
+
 /// An archive around a manifest that holds this list.
 fn listed(key: &str, list: &str) -> Vec<u8> {
     let (snapshot, artifact) = (snapshot(1, ""), artifact(1));
@@ -182,11 +191,8 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
         })
         .collect();
     inputs.push(("20,000 files".to_owned(), snapshot(20_000, "")));
-    inputs.push(("a file twice at the end".to_owned(), {
-        let mut text = String::from_utf8(snapshot(20_000, "")).unwrap();
-        text = text.replace("019999.txt", "019998.txt");
-        text.into_bytes()
-    }));
+    let twice = edited(&snapshot(20_000, ""), "019999.txt", "019998.txt");
+    inputs.push(("a file twice at the end".to_owned(), twice));
     inputs.push(("long paths".to_owned(), snapshot(5000, &"d/".repeat(250))));
     for key in ["entries", "files"] {
         for item in [
@@ -228,10 +234,7 @@ fn growing() -> [(&'static str, Maker); 7] {
             whole
         }),
         ("files and white space", |n| {
-            let text = String::from_utf8(snapshot(500 * n, "")).unwrap();
-            let manifest = text[13..].replace("\"size\":", "\"size\": ");
-            let length = (manifest.len() as u64).to_be_bytes();
-            [b"PAWS1", &length[..], manifest.as_bytes()].concat()
+            edited(&snapshot(500 * n, ""), "\"size\":", "\"size\": ")
         }),
         ("names in one path", |n| snapshot(1, &"d/".repeat(3000 * n))),
         ("brackets", |n| listed("entries", &"[".repeat(10_000 * n))),
