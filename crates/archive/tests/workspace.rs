@@ -548,13 +548,22 @@ fn git(root: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 /// Path to the file and line that ignore it, for all ignored paths: git's answer.
-fn gits_answer(root: &Path, paths: &[String]) -> BTreeMap<String, (String, u32)> {
+fn gits_answer(
+    repository: &Path,
+    root: &Path,
+    paths: &[String],
+) -> BTreeMap<String, (String, u32)> {
     let input = paths.join("\0");
-    let output = git(
-        root,
-        &["check-ignore", "-z", "-v", "--stdin"],
-        input.as_bytes(),
-    );
+    let store = format!("--git-dir={}", repository.join(".git").display());
+    let args = [
+        &store,
+        "--work-tree=.",
+        "check-ignore",
+        "-z",
+        "-v",
+        "--stdin",
+    ];
+    let output = git(root, &args, input.as_bytes());
     let output = String::from_utf8(output).unwrap();
     let fields: Vec<&str> = output.split('\0').collect();
     let answers = fields.chunks_exact(4);
@@ -609,12 +618,13 @@ const CASES: u64 = 400;
 #[test]
 fn git_ignores_exactly_what_we_leave_out_by_the_same_line_of_the_same_file() {
     let (mut ignored, mut kept) = (0, 0);
+    let repository = TempDir::new().unwrap();
+    git(repository.path(), &["init", "-q", "--template="], b"");
     for seed in 1..=CASES {
         let root = TempDir::new().unwrap();
-        git(root.path(), &["init", "-q", "--template="], b"");
         plant(root.path(), &mut Dice(seed));
         let paths = all_paths(root.path());
-        let theirs = gits_answer(root.path(), &paths);
+        let theirs = gits_answer(repository.path(), root.path(), &paths);
         let ours = our_answer(root.path(), &paths);
         assert_eq!(ours, theirs, "seed {seed}: {}", rules(root.path(), &paths));
         ignored += theirs.len();
