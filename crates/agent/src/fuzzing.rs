@@ -66,7 +66,7 @@ pub fn agent_head_raw(bytes: &[u8]) {
         return;
     };
     assert_eq!(Head::read(&bytes[..length - 1]), Ok(None));
-    let forwarded = head.forwarded(&[]);
+    let forwarded = head.forwarded(&head.host, &[]);
     let again = Head::read(forwarded.as_bytes());
     let Ok(Some((again, whole))) = again else {
         panic!("not readable again: {again:?}")

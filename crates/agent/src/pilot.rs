@@ -1,12 +1,13 @@
 //! Flies one run by its machine: stores every state before acting on it, and turns what the world
 //! answers into the next event.
 
+use crate::repair::Told;
 use crate::run::{self, Effect, Ended, Event, Outcome, State, Verdict};
 use crate::{
     Accounting, AgentCode, AgentError, AgentRefusal, Amount, Binary, HoldEffect, HoldError, Holds,
     Launch, Limits, Patience, Profile, Program, RunKey, check_run,
 };
-use flightproof_core::Digest;
+use flightproof_core::{Code, Digest};
 
 /// Where the state of a run survives the driver. Durable when a call returns `Ok`.
 pub trait Records {
@@ -292,5 +293,30 @@ impl Report {
     /// Whether there is a proposal.
     pub fn proposed(&self) -> bool {
         self.ended.outcome == Outcome::Captured
+    }
+
+    /// What a repair loop is told about a run without a proposal. A run whose cost is unknown, that
+    /// was not allowed, or that may not be over, is not followed by another.
+    pub fn failure(&self) -> Option<Told> {
+        let Outcome::Failed(code) = self.ended.outcome else {
+            return None;
+        };
+        let stops = matches!(
+            code,
+            AgentCode::HoldRefused
+                | AgentCode::HoldUncertain
+                | AgentCode::SettleConflict
+                | AgentCode::CloseUncertain
+                | AgentCode::BinaryChanged
+                | AgentCode::SpawnFailed
+        );
+        // The code's own words: nothing an agent or a provider wrote is handed back as feedback.
+        let why = code.explanation();
+        let text = format!("{}: {}; {}", why.code, why.happened, why.todo);
+        Some(if stops || self.ended.hold == HoldEffect::Keep {
+            Told::RunStopped(text)
+        } else {
+            Told::RunFailed(text)
+        })
     }
 }

@@ -62,6 +62,7 @@ impl Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     endpoints: Vec<Endpoint>,
+    inside: Option<String>,
     left: MicroUsd,
     charge: MicroUsd,
     most: u32,
@@ -85,6 +86,7 @@ impl Gate {
     pub fn new(endpoints: Vec<Endpoint>, hold: MicroUsd, charge: MicroUsd, most: u32) -> Self {
         Self {
             endpoints,
+            inside: None,
             left: hold,
             charge,
             most,
@@ -93,17 +95,25 @@ impl Gate {
         }
     }
 
-    /// Lets a request through, or refuses it, and counts either way.
+    /// The same gate where programs know the provider by another name, such as the address of a
+    /// relay in their session. Requests to that name go to the plan's host, if it has only one.
+    #[must_use]
+    pub fn known_inside_as(mut self, name: &str) -> Self {
+        self.inside = Some(name.to_owned());
+        self
+    }
+
+    /// Lets a request through, or refuses it, and counts either way. Gives the host to ask.
     ///
     /// # Errors
     /// `PROXY_CLOSED`, `HOST_REFUSED`, `ENDPOINT_REFUSED`, `REQUESTS_USED_UP`, `HOLD_USED_UP`.
-    pub fn admit(&mut self, head: &Head) -> Result<(), AgentRefusal> {
+    pub fn admit(&mut self, head: &Head) -> Result<String, AgentRefusal> {
         let judged = self.judge(head);
         match judged {
-            Ok(left) => {
+            Ok((host, left)) => {
                 self.left = left;
                 self.counts.admitted += 1;
-                Ok(())
+                Ok(host)
             }
             Err(refusal) => {
                 self.refused();
@@ -131,16 +141,17 @@ impl Gate {
         self.open
     }
 
-    /// What is left of the hold after the request.
-    fn judge(&self, head: &Head) -> Result<MicroUsd, AgentRefusal> {
+    /// The host to ask, and what is left of the hold after the request.
+    fn judge(&self, head: &Head) -> Result<(String, MicroUsd), AgentRefusal> {
         if !self.open {
             return Err(AgentCode::ProxyClosed.refuse("the run is ending"));
         }
-        if !self.endpoints.iter().any(|e| e.host == head.host) {
-            return Err(AgentCode::HostRefused.refuse(escape(&head.host, 100)));
-        }
-        let covered = |e: &&Endpoint| e.host == head.host && e.covers(head);
-        if self.endpoints.iter().find(covered).is_none() {
+        let host = self.host(head)?;
+        if !self
+            .endpoints
+            .iter()
+            .any(|e| e.host == host && e.covers(head))
+        {
             let path = escape(&head.path, 100);
             return Err(AgentCode::EndpointRefused.refuse(format!("{} {path}", head.method)));
         }
@@ -151,7 +162,21 @@ impl Gate {
             let detail = format!("{} dollars are left, one takes {}", self.left, self.charge);
             return Err(AgentCode::HoldUsedUp.refuse(detail));
         }
-        Ok(self.left.saturating_sub(self.charge))
+        Ok((host.to_owned(), self.left.saturating_sub(self.charge)))
+    }
+
+    /// The plan's host that a request means.
+    fn host(&self, head: &Head) -> Result<&str, AgentRefusal> {
+        let mut hosts = self.endpoints.iter().map(Endpoint::host);
+        let first = hosts.next().unwrap_or_default();
+        let one = hosts.all(|host| host == first);
+        if one && self.inside.as_deref() == Some(head.host.as_str()) {
+            return Ok(first);
+        }
+        let named = self.endpoints.iter().find(|e| e.host == head.host);
+        named
+            .map(Endpoint::host)
+            .ok_or_else(|| AgentCode::HostRefused.refuse(escape(&head.host, 100)))
     }
 }
 
@@ -180,7 +205,11 @@ mod tests {
             "/v1/messages?beta=true",
             "/v1/messages/count_tokens",
         ] {
-            assert_eq!(gate.admit(&head("POST", host, target)), Ok(()), "{target}");
+            assert_eq!(
+                gate.admit(&head("POST", host, target)).as_deref(),
+                Ok(host),
+                "{target}"
+            );
         }
         use AgentCode::{EndpointRefused, HostRefused};
         for (method, host, target, code) in [
@@ -223,6 +252,25 @@ mod tests {
         assert_eq!(
             closed.admit(&one).map_err(|e| e.code),
             Err(AgentCode::ProxyClosed)
+        );
+    }
+
+    #[test]
+    fn a_relay_s_name_means_the_plan_s_only_host() {
+        let relay = head("POST", "127.0.0.1:8080", "/v1/messages");
+        let mut plain = gate(10, 1, 5);
+        assert_eq!(
+            plain.admit(&relay).map_err(|e| e.code),
+            Err(AgentCode::HostRefused)
+        );
+        let mut known = gate(10, 1, 5).known_inside_as("127.0.0.1:8080");
+        assert_eq!(known.admit(&relay).as_deref(), Ok("api.example.com"));
+        known
+            .endpoints
+            .push(Endpoint::read("POST b.example.com/v1").unwrap());
+        assert_eq!(
+            known.admit(&relay).map_err(|e| e.code),
+            Err(AgentCode::HostRefused)
         );
     }
 

@@ -86,11 +86,11 @@ impl Head {
     }
 
     /// The head as it is forwarded: in our own spelling, for one request on one connection.
-    /// `added` are headers of ours, such as the provider's key.
-    pub fn forwarded(&self, added: &[(&str, &str)]) -> String {
+    /// `host` is who is asked; `added` are headers of ours, such as the provider's key.
+    pub fn forwarded(&self, host: &str, added: &[(&str, &str)]) -> String {
         let mut out = format!(
             "{} {}{} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n",
-            self.method, self.path, self.query, self.host, self.body.0
+            self.method, self.path, self.query, host, self.body.0
         );
         let own = self.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
         let kept = own.filter(|(name, _)| added.iter().all(|(ours, _)| ours != name));
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(&text[length..], b"{}");
         assert_eq!((head.path.as_str(), head.body), ("/v1/messages", Body(2)));
         assert_eq!(
-            head.forwarded(&[("x-api-key", "ours")]),
+            head.forwarded("api.example.com", &[("x-api-key", "ours")]),
             "POST /v1/messages?beta=true HTTP/1.1\r\nhost: api.example.com\r\nconnection: close\r\n\
              content-length: 2\r\ncontent-type: application/json\r\nx-api-key: ours\r\n\r\n"
         );

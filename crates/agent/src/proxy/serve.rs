@@ -198,8 +198,16 @@ fn serve(client: &UnixStream, shared: &Shared) -> Result<(), AgentRefusal> {
         lock(&shared.gate).refused();
         return Err(AgentCode::BodyRefused.refuse("more bytes than its length says"));
     }
-    lock(&shared.gate).admit(&head)?;
-    forward(client, shared, &head, &start)
+    let host = lock(&shared.gate).admit(&head)?;
+    let upstream = shared.dial.dial(&host);
+    let upstream = upstream.map_err(|e| AgentCode::UpstreamFailed.refuse(e.kind()))?;
+    let added: Vec<(&str, &str)> = shared
+        .credential
+        .iter()
+        .map(|c| (c.name.as_str(), c.value.as_str()))
+        .collect();
+    let opening = head.forwarded(&host, &added);
+    forward(client, upstream, &opening, &start, head.body.0)
 }
 
 /// Reads the head, and what came with it of the body.
@@ -222,21 +230,15 @@ fn read_head(mut client: &UnixStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
 
 fn forward(
     client: &UnixStream,
-    shared: &Shared,
-    head: &Head,
+    mut upstream: Box<dyn Stream>,
+    opening: &str,
     start: &[u8],
+    body: u64,
 ) -> Result<(), AgentRefusal> {
     let failed = |e: io::Error| AgentCode::UpstreamFailed.refuse(e.kind());
-    let mut upstream = shared.dial.dial(&head.host).map_err(failed)?;
-    let added: Vec<(&str, &str)> = shared
-        .credential
-        .iter()
-        .map(|c| (c.name.as_str(), c.value.as_str()))
-        .collect();
-    let opening = head.forwarded(&added);
     upstream.write_all(opening.as_bytes()).map_err(failed)?;
     upstream.write_all(start).map_err(failed)?;
-    let left = head.body.0.saturating_sub(start.len() as u64);
+    let left = body.saturating_sub(start.len() as u64);
     let sent = io::copy(&mut client.take(left), &mut upstream).map_err(failed)?;
     if sent < left {
         return Err(AgentCode::BodyRefused.refuse(format!("{sent} of {left} bytes came")));

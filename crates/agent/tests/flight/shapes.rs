@@ -1,6 +1,7 @@
 //! Every shape of a result and of an ending, by a real process.
 
 use crate::scene::{Hold, scene, settle};
+use flightproof_agent::repair::Told;
 use flightproof_agent::run::{Outcome, State};
 use flightproof_agent::{AgentCode, Binary, HoldEffect, Version};
 use std::os::unix::fs::PermissionsExt;
@@ -85,6 +86,22 @@ fn every_recorded_shape_ends_with_its_code_and_its_hold() {
             !scene.room.open && scene.room.captured.is_none(),
             "{scenario}"
         );
+    }
+}
+
+#[test]
+fn only_a_run_that_is_over_and_paid_for_is_followed_by_another() {
+    for (scenario, again) in [
+        ("empty", Some(true)),
+        ("budget", Some(true)),
+        ("no-work", Some(true)),
+        ("truncated", Some(false)),
+        ("updates-itself", Some(false)),
+        ("success", None),
+    ] {
+        let told = scene(scenario).fly().unwrap().failure();
+        let follows = told.map(|told| matches!(told, Told::RunFailed(_)));
+        assert_eq!(follows, again, "{scenario}");
     }
 }
 

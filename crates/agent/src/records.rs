@@ -1,0 +1,135 @@
+//! The state of runs in a folder: one file a run, written whole or not at all.
+
+use crate::run::State;
+use crate::{Accounting, Records, RunKey};
+use flightproof_core::{canonical_json, parse_strict};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A folder of run states. One driver at a time writes a run: the ledger's lease sees to that.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    folder: PathBuf,
+}
+
+/// Most bytes of a file here: an accounting of sixteen models is 4 KiB.
+const MAX_FILE: usize = 64 << 10;
+
+impl RunFolder {
+    /// Opens the folder, and makes it if it is not there, for its owner only.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, String> {
+        let mut builder = fs::DirBuilder::new();
+        match builder.recursive(true).mode(0o700).create(folder) {
+            Ok(()) => Ok(Self {
+                folder: folder.to_owned(),
+            }),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// The state a run was left in; nothing if it never began.
+    ///
+    /// # Errors
+    /// The file is there and is no state. The run is then nobody's to guess about.
+    pub fn state_of(&self, run: &RunKey) -> Result<Option<State>, String> {
+        self.read(&format!("{run}.state.json"))
+    }
+
+    /// The accounting of a run that ended well.
+    ///
+    /// # Errors
+    /// The file is there and is no accounting.
+    pub fn accounting_of(&self, run: &RunKey) -> Result<Option<Accounting>, String> {
+        self.read(&format!("{run}.accounting.json"))
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
+        let bytes = match fs::read(self.folder.join(name)) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e.to_string()),
+        };
+        let value = parse_strict(&bytes, MAX_FILE);
+        value.map(Some).map_err(|e| format!("{name}: {e}"))
+    }
+
+    /// Beside, synced, renamed, and the folder synced: after a power cut the old bytes are there or
+    /// the new ones.
+    fn write(&self, name: &str, value: &impl Serialize) -> Result<(), String> {
+        let bytes = canonical_json(value).map_err(|e| e.to_string())?;
+        let beside = self.folder.join(format!("{name}.new"));
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)
+            .and_then(|mut file| {
+                file.write_all(&bytes)?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&beside, self.folder.join(name)))
+            .and_then(|()| File::open(&self.folder)?.sync_all());
+        written.map_err(|e| format!("{name}: {e}"))
+    }
+}
+
+impl Records for RunFolder {
+    fn state(&mut self, run: &RunKey, state: &State) -> Result<(), String> {
+        self.write(&format!("{run}.state.json"), state)
+    }
+
+    fn accounting(&mut self, run: &RunKey, accounting: &Accounting) -> Result<(), String> {
+        self.write(&format!("{run}.accounting.json"), accounting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Ended, Outcome};
+    use crate::{AgentCode, HoldEffect};
+    use flightproof_core::{Digest, MicroUsd};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_state_is_there_again_and_half_a_file_is_never_taken_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("runs");
+        let mut runs = RunFolder::open(&place).unwrap();
+        let run = RunKey::from_entropy([7; 16]);
+        assert_eq!(runs.state_of(&run), Ok(None));
+        let ended = Ended {
+            outcome: Outcome::Failed(AgentCode::OverBudget),
+            hold: HoldEffect::Settle(MicroUsd::from_micros(3).unwrap()),
+            result: Some(Digest::of(b"x")),
+        };
+        for state in [State::Planned, State::Launching, State::Closing { ended }] {
+            runs.state(&run, &state).unwrap();
+            let again = RunFolder::open(&place).unwrap();
+            assert_eq!(again.state_of(&run), Ok(Some(state)));
+        }
+        let file = place.join(format!("{run}.state.json"));
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // A driver that died while it wrote: the file beside is not the state.
+        fs::write(place.join(format!("{run}.state.json.new")), "{").unwrap();
+        assert_eq!(runs.state_of(&run), Ok(Some(State::Closing { ended })));
+        for bad in [
+            "",
+            "{",
+            "{\"state\":\"running\",\"state\":\"planned\"}",
+            "{\"state\":\"begun\"}",
+        ] {
+            fs::write(&file, bad).unwrap();
+            assert!(runs.state_of(&run).is_err(), "{bad}");
+        }
+    }
+}
