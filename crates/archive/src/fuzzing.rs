@@ -17,7 +17,10 @@ use std::io::Read;
 /// # Panics
 /// One of these does not hold.
 pub fn paws_raw(bytes: &[u8]) {
-    assert!(agree(&paws::LAYOUT, bytes, paws::readers_agree));
+    assert_ne!(
+        agree(&paws::LAYOUT, bytes, paws::readers_agree),
+        Some(false)
+    );
     if let Ok(manifest) = paws::decode(bytes) {
         let again = match &manifest {
             paws::Manifest::Snapshot(snapshot) => snapshot.header(),
@@ -58,7 +61,10 @@ pub fn paws_raw(bytes: &[u8]) {
 /// # Panics
 /// One of its promises does not hold.
 pub fn paar_raw(bytes: &[u8]) {
-    assert!(agree(&paar::LAYOUT, bytes, paar::readers_agree));
+    assert_ne!(
+        agree(&paar::LAYOUT, bytes, paar::readers_agree),
+        Some(false)
+    );
     let whole = paar::verify(bytes, &());
     for most in PIECES {
         let pieces = paar::verify(Pieces { bytes, most }, &());
@@ -135,13 +141,11 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Whether both readers of manifests agree about the one in these bytes, if there is one.
-fn agree(layout: &Layout, bytes: &[u8], agree: fn(&str) -> bool) -> bool {
-    let manifest = layout.split(bytes).map(|(manifest, _)| manifest);
-    let text = manifest
-        .ok()
-        .and_then(|text| std::str::from_utf8(text).ok());
-    text.is_none_or(agree)
+/// Whether both readers of manifests agree about the one in these bytes, if there is one that the
+/// quick one takes.
+fn agree(layout: &Layout, bytes: &[u8], agree: fn(&str) -> Option<bool>) -> Option<bool> {
+    let (manifest, _) = layout.split(bytes).ok()?;
+    agree(std::str::from_utf8(manifest).ok()?)
 }
 
 fn code<T>(result: Result<T, ArchiveError>) -> Result<T, &'static str> {
@@ -149,4 +153,39 @@ fn code<T>(result: Result<T, ArchiveError>) -> Result<T, &'static str> {
         let code = refused.code.explanation().code;
         code.strip_prefix("archive/").unwrap_or(code)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_hostile::archive::plan::{Lie, Plan, Shape};
+
+    /// Whether the readers agree about an honest plan of this shape, with and without a space.
+    fn agreed(shape: Shape, agree_about: fn(&[u8]) -> Option<bool>) -> [Option<bool>; 2] {
+        let plan = Plan {
+            shape,
+            ..Plan::numbered(3)
+        };
+        let honest = plan.honest();
+        assert!(!honest.entries.is_empty());
+        let spaced = Plan {
+            lie: Lie::Space,
+            ..honest.clone()
+        };
+        [honest, spaced].map(|plan| agree_about(&plan.bytes()))
+    }
+
+    #[test]
+    fn the_quick_reader_takes_what_is_canonical_and_nothing_else() {
+        for shape in [Shape::Snapshot, Shape::Changeset] {
+            let found = agreed(shape, |bytes| {
+                agree(&paws::LAYOUT, bytes, paws::readers_agree)
+            });
+            assert_eq!(found, [Some(true), None], "{shape:?}");
+        }
+        let found = agreed(Shape::Artifact, |bytes| {
+            agree(&paar::LAYOUT, bytes, paar::readers_agree)
+        });
+        assert_eq!(found, [Some(true), None]);
+    }
 }

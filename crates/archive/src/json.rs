@@ -72,7 +72,7 @@ pub(crate) struct Hashed {
 }
 
 /// Bytes gathered before they are hashed, 8 KiB: larger gains nothing measurable.
-const GATHERED_BYTES: usize = 8 << 10;
+const GATHERED_BYTES: usize = 8192;
 
 impl Hashed {
     pub(crate) fn new() -> Self {

@@ -274,7 +274,10 @@ impl Container {
 
 impl Open {
     fn push(&mut self, container: Container) {
-        self.objects = self.objects << 1 | u128::from(container == Container::Object);
+        self.objects <<= 1;
+        if container == Container::Object {
+            self.objects += 1;
+        }
         self.depth += 1;
     }
 

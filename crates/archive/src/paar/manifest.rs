@@ -58,10 +58,10 @@ pub(crate) fn decode_manifest(
     Ok(artifact)
 }
 
-/// Whether both readers of manifests agree about this text: what the quick one takes, the lenient
-/// one takes for the same.
-pub(crate) fn readers_agree(text: &str) -> bool {
-    scan::read(text).is_none_or(|stated| lenient::read(text) == Ok(stated))
+/// Whether both readers of manifests take this text for the same; `None` where the quick one does
+/// not take it.
+pub(crate) fn readers_agree(text: &str) -> Option<bool> {
+    scan::read(text).map(|stated| lenient::read(text) == Ok(stated))
 }
 
 /// What a manifest states: each field has its form, and none was compared with another yet.
