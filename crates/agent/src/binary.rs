@@ -1,15 +1,21 @@
-use crate::{AgentCode, AgentRefusal, Profile};
+use crate::{AgentCode, AgentRefusal, Ending, Launch, Patience, Profile, Program};
 use flightproof_core::{Digest, Hasher, escape};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Largest program file: agent programs carry a whole JavaScript engine, about 200 MiB.
 const MAX_PROGRAM: u64 = 1 << 30;
-/// Longest answer to a question for the version.
+/// Longest answer to a question for the version, bytes.
 const MAX_VERSION: usize = 200;
+/// For that answer: a large program on a cold disk takes seconds to start.
+const ASKING: Patience = Patience {
+    wall: Duration::from_secs(30),
+    grace: Duration::from_secs(1),
+};
 
 /// One agent program, as a file: where it really lies, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +49,27 @@ impl Binary {
     /// SHA-256 of the file.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Asks the file itself for its version, where it will run.
+    ///
+    /// # Errors
+    /// `VERSION_UNREADABLE`, `VERSION_TOO_OLD`, `BINARY_CHANGED`, `SPAWN_FAILED`.
+    pub fn version(
+        &self,
+        program: &mut dyn Program,
+        profile: &Profile,
+        home: &str,
+    ) -> Result<Version, AgentRefusal> {
+        let launch = Launch::for_version(profile, self, home);
+        self.is_unchanged()?;
+        let output = program.run(&launch, ASKING, &mut |_| {})?;
+        self.is_unchanged()?;
+        if output.ending != Ending::Exited(0) || output.overflow {
+            let detail = format!("it ended with {:?}", output.ending);
+            return Err(AgentCode::VersionUnreadable.refuse(detail));
+        }
+        Version::read(&output.stdout, profile)
     }
 
     /// Hashes the file again: after the run it must be what it was before.

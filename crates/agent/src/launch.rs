@@ -88,6 +88,16 @@ impl Launch {
 }
 
 impl Launch {
+    /// What asks a program for its version, in the environment of a run.
+    pub fn for_version(profile: &Profile, binary: &Binary, home: &str) -> Self {
+        Self {
+            program: binary.path().to_owned(),
+            argv: profile.version_argv().to_vec(),
+            env: variables(profile, &BTreeMap::new(), home),
+            stdin: Vec::new(),
+        }
+    }
+
     /// Digest of what will be started: the program's bytes, its arguments, the names of its
     /// variables (a secret's value can be guessed from no digest), its prompt.
     pub fn digest(&self, binary: &Binary) -> Digest {

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A way to a provider.
 pub trait Dial: Send + Sync {
@@ -92,7 +92,7 @@ struct Shared {
 const MAX_OPEN: usize = 8;
 /// For a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Between two bytes of a request: it comes from the same machine.
+/// For a request's head, and between two bytes of its body: it comes from the same machine.
 const REQUEST: Duration = Duration::from_secs(30);
 /// Between two bytes of an answer: a model thinks for minutes.
 const ANSWER: Duration = Duration::from_secs(600);
@@ -214,7 +214,12 @@ fn serve(client: &UnixStream, shared: &Shared) -> Result<(), AgentRefusal> {
 fn read_head(mut client: &UnixStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
     let mut bytes = Vec::with_capacity(2 << 10);
     let mut piece = [0; 2 << 10];
+    let deadline = Instant::now() + REQUEST;
     loop {
+        // One byte at a time is a way to keep a place for ever.
+        if Instant::now() > deadline {
+            return Err(AgentCode::HeadMalformed.refuse("it takes too long"));
+        }
         if let Some((head, length)) = Head::read(&bytes)? {
             return Ok((head, bytes.split_off(length)));
         }

@@ -3,7 +3,7 @@
 use crate::scene::{Hold, scene, settle};
 use flightproof_agent::repair::Told;
 use flightproof_agent::run::{Outcome, State};
-use flightproof_agent::{AgentCode, Binary, HoldEffect, Version};
+use flightproof_agent::{AgentCode, Binary, HoldEffect, NativeProcess, Version};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -30,12 +30,35 @@ fn a_run_that_ends_well_is_captured_and_settled_and_its_session_is_gone() {
 #[test]
 fn the_version_is_that_of_the_checked_file() {
     let scene = scene("success");
-    let printed = std::process::Command::new(scene.binary.path())
-        .args(scene.profile.version_argv())
-        .output()
-        .unwrap();
-    let version = Version::read(&printed.stdout, &scene.profile).unwrap();
-    assert_eq!(version, Version([2, 1, 266]));
+    let home = scene.folder.path().to_str().unwrap();
+    let mut program = NativeProcess {
+        directory: scene.folder.path().to_owned(),
+    };
+    let version = scene.binary.version(&mut program, &scene.profile, home);
+    assert_eq!(version, Ok(Version([2, 1, 266])));
+    for (script, code) in [
+        (
+            "#!/bin/sh\necho '2.1.265 (Claude Code)'\n",
+            AgentCode::VersionTooOld,
+        ),
+        (
+            "#!/bin/sh\necho '2.1.266 (Claude Code)'; exit 1\n",
+            AgentCode::VersionUnreadable,
+        ),
+        (
+            "#!/bin/sh\necho 'wrapper 1.0.0'\n",
+            AgentCode::VersionUnreadable,
+        ),
+        (
+            "#!/bin/sh\necho '# x' >> $0; echo '2.1.266 (Claude Code)'\n",
+            AgentCode::BinaryChanged,
+        ),
+    ] {
+        std::fs::write(scene.binary.path(), script).unwrap();
+        let binary = Binary::inspect(scene.binary.path()).unwrap();
+        let version = binary.version(&mut program, &scene.profile, home);
+        assert_eq!(version.map_err(|e| e.code), Err(code), "{script}");
+    }
 }
 
 #[test]
