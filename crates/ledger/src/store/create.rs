@@ -44,6 +44,7 @@ pub(super) fn create(directory: &Path, file: &Path) -> Result<(), LedgerError> {
     .map_err(unreadable)?;
     let identity = new_identity()?;
     write_tables(&draft, &identity)?;
+    check_logged(&draft)?;
     rustix::fs::fsync(&handle).map_err(unreadable)?;
     place_anchor(directory, &folder, &identity)?;
     std::fs::rename(&draft, file).map_err(unreadable)?;
@@ -106,13 +107,29 @@ fn new_identity() -> Result<[u8; 16], LedgerError> {
 
 fn write_tables(draft: &Path, identity: &[u8; 16]) -> Result<(), LedgerError> {
     let mut connection = connect(draft)?;
-    connection
-        .query_row("PRAGMA journal_mode = WAL", (), |_| Ok(()))
+    // Where the first synchronisation fails, SQLite goes on without a log and calls it "wal".
+    let journal: String = connection
+        .query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0))
         .map_err(unreadable)?;
+    if journal != "wal" {
+        return Err(LedgerCode::LedgerNotDurable.refuse(format!("journal_mode {journal}")));
+    }
     super::connect::make_durable(&connection)?;
     schema::write(&mut connection, identity)?;
     checkpoint(&connection)?;
     connection.close().map_err(|(_, e)| unreadable(e))
+}
+
+/// Only the file itself says for certain that it is written through a log.
+fn check_logged(draft: &Path) -> Result<(), LedgerError> {
+    /// Where SQLite's header says how the file is written and read, and what it says of a log.
+    const VERSIONS: std::ops::Range<usize> = 18..20;
+    const LOGGED: [u8; 2] = [2, 2];
+    let bytes = std::fs::read(draft).map_err(unreadable)?;
+    if bytes.get(VERSIONS) == Some(&LOGGED) {
+        return Ok(());
+    }
+    Err(LedgerCode::LedgerNotDurable.refuse("the new file is not written through a log"))
 }
 
 fn lock(directory: &Path) -> Result<OwnedFd, LedgerError> {
