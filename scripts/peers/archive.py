@@ -92,10 +92,14 @@ def extract(tools, trees, name, units):
 
 def verify(tools, trees, name, units):
     at = str(trees.out("flights")[0])
-    return Work(f"verify {name}", units, {
+    commands = {
         "flights": (nothing, [tools.program, "archive", "verify", at]),
         "openssl dgst": (nothing, ["openssl", "dgst", "-sha256", at]),
-    })
+    }
+    if name.endswith("MiB"):
+        # The ceiling: as many bytes, in the cache already, through the hash alone.
+        commands["sha2 in memory"] = (nothing, [tools.peers, "sha256", str(BLOB_MIB)])
+    return Work(f"verify {name}", units, commands)
 
 
 def run(tools, args):
@@ -122,21 +126,13 @@ def run(tools, args):
             work.measure(tools, args.runs)
             works[work.name] = work
         memory = peaks(tools, trees)
-        rate = hash_seconds(tools)
     finally:
         shutil.rmtree(trees.place)
     for work in works.values():
         report["rows"].extend(work.rows())
-    report["hash_seconds"] = rate
     report["peaks_mib"] = memory
-    report["targets"] = targets(works, scales, rate, memory)
+    report["targets"] = targets(works, scales, memory)
     return report
-
-
-def hash_seconds(tools):
-    """What SHA-256 alone takes for the large payload, on one core and in its cache."""
-    done = subprocess.run([tools.peers, "sha256", str(BLOB_MIB)], stdout=subprocess.PIPE, text=True, check=True)
-    return float(done.stdout)
 
 
 def peaks(tools, trees):
@@ -155,7 +151,7 @@ def peaks(tools, trees):
     return found
 
 
-def targets(works, scales, rate, memory):
+def targets(works, scales, memory):
     files = max(scales)
     packed, extracted = works[f"pack {files} files"], works[f"extract {files} files"]
     ratio = lambda work, what, peer: work.best("flights", what) / work.best(peer, what) if peer in work.runs else None
@@ -171,15 +167,18 @@ def targets(works, scales, rate, memory):
         target("system calls per file, pack", packed.calls.get("flights"), 5.1),
         target("system calls per file, extract", extracted.calls.get("flights"), 4.1),
     ]
+    verified = works[f"verify {BLOB_MIB} MiB"]
     for act in ("pack", "verify"):
         work = works[f"{act} {BLOB_MIB} MiB"]
         wall, cpu = work.best("flights", "wall"), work.best("flights", "cpu")
-        lines.append(target(f"{act} {BLOB_MIB} MiB: cores used", cpu / wall, 1.6, at_least=True))
-        lines.append(target("… rate by second of CPU, by SHA-256 in memory", rate / cpu, 0.9, at_least=True))
-        dgst = works[f"verify {BLOB_MIB} MiB"].best("openssl dgst", "cpu")
-        lines.append(target("… rate by second of CPU, by openssl dgst of the file", dgst / cpu, 0.9, at_least=True))
+        memory_rate, file_rate = verified.best("sha2 in memory", "cpu"), verified.best("openssl dgst", "cpu")
+        lines += [
+            target(f"{act} {BLOB_MIB} MiB: cores used", cpu / wall, 1.6, at_least=True),
+            target("… bytes by second of CPU, by openssl dgst of the file", file_rate / cpu, 0.9, at_least=True),
+            target("… bytes by second of CPU, by SHA-256 of bytes in the cache", memory_rate / cpu, 0.9, at_least=True),
+        ]
     for act, (small, large) in memory.items():
-        lines.append(target(f"{act}: peak for {BLOB_MIB} MiB by peak for {SMALL_MIB} MiB", large / small, 1.15))
+        lines.append(target(f"{act}: MiB more at the peak for {BLOB_MIB} MiB than for {SMALL_MIB}", large - small, 1.0))
     if len(scales) > 1:
         for act in ("pack", "extract"):
             each = [works[f"{act} {n} files"].best("flights", "cpu") / n for n in scales if n >= 10_000]
