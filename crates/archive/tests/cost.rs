@@ -2,6 +2,11 @@
 //!
 //! The allocator of this program counts. One test does all, so that nothing else allocates.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a case that cannot be made is a failed test"
+)]
+
 use flightproof_archive::{paar, paws};
 use flightproof_hostile::archive::{self, plan::Plan};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,10 @@
 //! What is small enough to be tried whole: every length of a header, every cut, every byte.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a case that cannot be made is a failed test"
+)]
+
 use flightproof_archive::{ArchiveCode, ArchiveError, paar, paws};
 use flightproof_hostile::archive;
 

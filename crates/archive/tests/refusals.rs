@@ -1,5 +1,10 @@
 //! What every refusal says: one snapshot of code and detail of all forged inputs.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a room that cannot be made is a failed test"
+)]
+
 use flightproof_archive::{Extraction, Names, paar, paws};
 use flightproof_hostile::archive::{self, Door};
 

@@ -1,5 +1,10 @@
 //! The catalogue of hostile archives: every row that is a matter of bytes is forged and refused.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a room that cannot be made is a failed test"
+)]
+
 use flightproof_archive::{ArchiveError, Extraction, Names, paar, paws};
 use flightproof_core::Code;
 use flightproof_hostile::archive::{Door, Row, rows};

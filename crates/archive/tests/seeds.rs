@@ -1,5 +1,10 @@
 //! Every seed and every regression of the fuzz targets, played on stable by the same bodies.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a seed that cannot be read is a failed test"
+)]
+
 mod scene;
 
 use arbitrary::{Arbitrary, Unstructured};

@@ -488,8 +488,7 @@ mod tests {
         leaf.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                proptest::collection::btree_map(".{0,3}", inner, 0..4)
-                    .prop_map(|map| Value::from_iter(map)),
+                proptest::collection::btree_map(".{0,3}", inner, 0..4).prop_map(Value::from_iter),
             ]
         })
     }

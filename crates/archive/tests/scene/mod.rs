@@ -24,7 +24,7 @@ const THINGS: [Thing; 7] = [
 ];
 
 /// The scene over `archive`, which is the plan's bytes.
-pub fn played<'a>(scene: &plan::Scene, archive: &'a [u8]) -> Scene<'a> {
+pub(crate) fn played<'a>(scene: &plan::Scene, archive: &'a [u8]) -> Scene<'a> {
     let prepared = scene.prepared.iter().map(|thing| {
         let kind = THINGS[usize::from(thing.kind) % THINGS.len()];
         (thing.path.clone(), kind)
@@ -47,7 +47,7 @@ pub fn played<'a>(scene: &plan::Scene, archive: &'a [u8]) -> Scene<'a> {
 
 /// An empty directory for one scene, in memory where there is such a place. It must be empty
 /// afterwards, and is then gone.
-pub fn in_a_room(play: impl FnOnce(&Path)) {
+pub(crate) fn in_a_room(play: impl FnOnce(&Path)) {
     static PLAYED: AtomicU64 = AtomicU64::new(0);
     let memory = PathBuf::from("/dev/shm");
     let place = if memory.is_dir() {

@@ -83,8 +83,11 @@ fn of_paths((number, door, expect, bad, good): &Paths) -> Row {
     }
 }
 
+/// Makes an archive of a manifest.
+type Wrap = fn(&[u8]) -> Vec<u8>;
+
 /// The honest manifest of a door, and what makes an archive of one.
-fn honest(door: Door) -> (String, fn(&[u8]) -> Vec<u8>) {
+fn honest(door: Door) -> (String, Wrap) {
     match door {
         Changeset => (changeset(), |manifest| wrap_paws(manifest, &[])),
         Artifact | Written => (paar(COMMIT, TARGET, FILES).1, |manifest| {
