@@ -3,8 +3,8 @@
 use crate::run::State;
 use crate::{Accounting, Records, RunKey};
 use flightproof_core::{canonical_json, parse_strict};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -16,8 +16,17 @@ pub struct RunFolder {
     folder: PathBuf,
 }
 
+/// The name of the format of both files. Another one is not guessed at.
+const FORMAT: &str = "flightproof/agent-run/1";
 /// Most bytes of a file here: an accounting of sixteen models is 4 KiB.
 const MAX_FILE: usize = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored<T> {
+    format: String,
+    value: T,
+}
 
 impl RunFolder {
     /// Opens the folder, and makes it if it is not there, for its owner only.
@@ -56,14 +65,22 @@ impl RunFolder {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e.to_string()),
         };
-        let value = parse_strict(&bytes, MAX_FILE);
-        value.map(Some).map_err(|e| format!("{name}: {e}"))
+        let stored: Stored<T> =
+            parse_strict(&bytes, MAX_FILE).map_err(|e| format!("{name}: {e}"))?;
+        if stored.format != FORMAT {
+            return Err(format!("{name}: not {FORMAT}"));
+        }
+        Ok(Some(stored.value))
     }
 
     /// Beside, synced, renamed, and the folder synced: after a power cut the old bytes are there or
     /// the new ones.
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), String> {
-        let bytes = canonical_json(value).map_err(|e| e.to_string())?;
+        let stored = Stored {
+            format: FORMAT.to_owned(),
+            value,
+        };
+        let bytes = canonical_json(&stored).map_err(|e| e.to_string())?;
         let beside = self.folder.join(format!("{name}.new"));
         let written = OpenOptions::new()
             .write(true)
@@ -119,13 +136,20 @@ mod tests {
         let file = place.join(format!("{run}.state.json"));
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        let text = fs::read_to_string(&file).unwrap();
+        let expected = format!(
+            r#"{{"format":"flightproof/agent-run/1","value":{{"ended":{{"hold":{{"settle":3}},"outcome":"agent/OVER_BUDGET","result":"{}"}},"state":"closing"}}}}"#,
+            Digest::of(b"x")
+        );
+        assert_eq!(text, expected, "the format is a promise");
         // A driver that died while it wrote: the file beside is not the state.
         fs::write(place.join(format!("{run}.state.json.new")), "{").unwrap();
         assert_eq!(runs.state_of(&run), Ok(Some(State::Closing { ended })));
         for bad in [
             "",
             "{",
-            "{\"state\":\"running\",\"state\":\"planned\"}",
+            "{\"state\":\"running\"}",
+            "{\"format\":\"flightproof/agent-run/2\",\"value\":{\"state\":\"running\"}}",
             "{\"state\":\"begun\"}",
         ] {
             fs::write(&file, bad).unwrap();
