@@ -3,6 +3,7 @@
 //! As a host, `inmate hold SPEC RUNNER` opens a session, says so, and waits to be killed.
 
 use flightproof_session::Session as _;
+use flightproof_session::docker::{self, DockerSpec, Endpoint, PinnedImage};
 use flightproof_session::local::{self, LocalSpec, RunnerProgram};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,49 @@ fn main() -> ExitCode {
         Some(local::STAGE) => local::stage_main(arguments),
         Some("__runner") => flightproof_runner::main(),
         Some("open") => open(arguments.filter_map(|a| a.into_string().ok()).collect()),
+        Some("engine") => engine(arguments.filter_map(|a| a.into_string().ok()).collect()),
         _ => ExitCode::from(2),
+    }
+}
+
+/// `engine IMAGE PLACE ARTIFACT SEED`: opens a session on an engine and holds it.
+fn engine(arguments: Vec<String>) -> ExitCode {
+    let [image, place, artifact, seed] = arguments.as_slice() else {
+        return ExitCode::from(2);
+    };
+    let state_dir = PathBuf::from(place).join("state");
+    let opened = (|| {
+        let artifact = std::fs::read(artifact).map_err(|e| e.to_string())?;
+        let runner = RunnerProgram::from_artifact(&artifact).map_err(|e| e.to_string())?;
+        let seed: u128 = seed.parse().map_err(|_| "no number".to_owned())?;
+        let spec = DockerSpec {
+            endpoint: Endpoint::discover().map_err(|e| e.to_string())?,
+            image: PinnedImage {
+                id: image.parse().map_err(|_| "no digest".to_owned())?,
+                layers: Vec::new(),
+            },
+            memory_bytes: 512 << 20,
+            pids: 64,
+            cpu_millis: 1000,
+            scratch_bytes: 64 << 20,
+            lifetime_ms: 120_000,
+            entropy: seed.to_be_bytes(),
+            ledger: docker::ledger_id(&state_dir).map_err(|e| e.to_string())?,
+            state_dir,
+            fence: 1,
+        };
+        docker::open(&spec, &runner).map_err(|e| e.to_string())
+    })();
+    match opened {
+        Err(refusal) => {
+            println!("refused {refusal}");
+            ExitCode::FAILURE
+        }
+        Ok(session) => {
+            println!("open {}", session.attestation().session);
+            std::thread::sleep(std::time::Duration::from_secs(120));
+            ExitCode::SUCCESS
+        }
     }
 }
 

@@ -29,6 +29,10 @@ const NANO_PER_MILLI: u64 = 1_000_000;
 /// Room beside our program, bytes: two directories.
 const PROGRAM_ROOM: usize = 64 << 10;
 
+/// How much longer than the host the keeper inside waits, milliseconds: it is there for hosts that
+/// are no longer.
+const BACKSTOP_MS: u64 = 5_000;
+
 /// Receives our program on standard input, compares its digest, and becomes it. The image's own
 /// shell does this, and nothing else afterwards.
 const ENTRY: &str = r#"umask 022
@@ -81,7 +85,7 @@ fn entry(spec: &DockerSpec, runner: &RunnerProgram) -> Vec<String> {
         runner.identity.sha256.to_string(),
         spec.scratch_bytes.to_string(),
         spec.base().to_string(),
-        spec.lifetime_ms.to_string(),
+        spec.lifetime_ms.saturating_add(BACKSTOP_MS).to_string(),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::attach::{End, Line};
 use super::engine::{Engine, Fault};
 use super::inside::{self, Near};
 use super::owner::{EngineRecord, Labels, container_name};
-use super::{DockerSession, DockerSpec, Inside, claims, create};
+use super::{DockerSession, DockerSpec, Endpoint, Inside, claims, create};
 use crate::conversation::lost;
 use crate::local::RunnerProgram;
 use crate::opening::{check_hello, compiler_version, probe};
@@ -190,7 +190,9 @@ fn attest(
     let texts = inside::ask(session)?;
     let boot_id = texts.get("boot_id").map_or("", String::as_str);
     let container = session.inside.container.clone().unwrap_or_default();
-    session.inside.near = Near::find(boot_id, pid, &container);
+    if matches!(spec.endpoint, Endpoint::Unix(_)) {
+        session.inside.near = Near::find(boot_id, pid, &container);
+    }
     let near = session.inside.near.as_ref();
     readings.extend(inside::readings(
         spec,

@@ -1,13 +1,16 @@
 //! What live tests on an engine stand on: an engine, the session image, our program.
 
+use crate::conformance::Backend;
 use flightproof_archive::paar;
 use flightproof_core::{CommitId, Digest};
 use flightproof_session::docker::{self, DockerSession, DockerSpec, Endpoint, PinnedImage};
 use flightproof_session::local::RunnerProgram;
-use flightproof_session::SessionError;
+use flightproof_session::{Session, SessionError};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::Duration;
 
 pub(crate) struct Ground {
     dir: tempfile::TempDir,
@@ -20,7 +23,8 @@ impl Ground {
     /// On the engine of this environment. It fails without one.
     pub(crate) fn new() -> Self {
         let endpoint = Endpoint::discover().unwrap_or_else(|e| panic!("{e}"));
-        Self::on(endpoint, session_image())
+        let image = session_image(&endpoint);
+        Self::on(endpoint, image)
     }
 
     pub(crate) fn on(endpoint: Endpoint, image: Digest) -> Self {
@@ -84,16 +88,138 @@ pub(crate) fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().unwrap().parent().unwrap();
     let program = profile.join("examples/inmate");
-    assert!(program.exists(), "cargo builds it with the tests: {}", program.display());
+    assert!(
+        program.exists(),
+        "cargo builds it with the tests: {}",
+        program.display()
+    );
     program
 }
 
 /// The id of the session image, which is built if the engine does not have it yet.
-fn session_image() -> Digest {
+pub(crate) fn session_image(endpoint: &Endpoint) -> Digest {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/session-image");
-    let output = Command::new(script).output().unwrap();
+    let mut command = Command::new(script);
+    point_at(&mut command, endpoint);
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "scripts/session-image: {said}");
     let id = String::from_utf8(output.stdout).unwrap();
     id.trim().trim_start_matches("sha256:").parse().unwrap()
+}
+
+impl Ground {
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn image(&self) -> Digest {
+        self.image
+    }
+
+    /// An id for a container that is made by hand.
+    pub(crate) fn random_id(&self, last: u8) -> String {
+        let mut spec = self.spec();
+        spec.entropy[15] = last;
+        hex(&spec.entropy)
+    }
+
+    /// The id of the session that a host process opened.
+    pub(crate) fn opened(&self, owner: &mut Child) -> String {
+        let mut line = String::new();
+        BufReader::new(owner.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        match line.trim_end().strip_prefix("open ") {
+            Some(id) => id.to_owned(),
+            None => panic!("{line}"),
+        }
+    }
+
+    /// Containers of a session, whatever state they are in.
+    pub(crate) fn containers(&self, id: &str) -> usize {
+        let filter = format!("label=flightproof.session={id}");
+        self.docker(&["ps", "-aq", "--filter", &filter])
+            .lines()
+            .count()
+    }
+
+    pub(crate) fn traces_of(&self, spec: &DockerSpec) -> Vec<String> {
+        self.traces_of_id(&hex(&spec.entropy))
+    }
+
+    /// What exists of a session: container, cgroups, record.
+    pub(crate) fn traces_of_id(&self, id: &str) -> Vec<String> {
+        let mut found = vec![];
+        if self.containers(id) > 0 {
+            found.push(format!("container flightproof-{id}"));
+        }
+        let record = self.state_dir().join(format!("engines/{id}.json"));
+        found.extend(record.exists().then(|| record.display().to_string()));
+        found
+    }
+
+    /// The command line of the same engine: another way to look.
+    pub(crate) fn docker(&self, words: &[&str]) -> String {
+        let output = docker_command(&self.endpoint).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "docker {words:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Backend for Ground {
+    fn open(&self, lifetime: Duration) -> Result<Box<dyn Session>, SessionError> {
+        let mut spec = self.spec();
+        spec.lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap();
+        Ok(Box::new(self.open_as(&spec)?))
+    }
+
+    fn kill(&self, session: &str) {
+        self.docker(&["kill", &format!("flightproof-{session}")]);
+    }
+
+    fn traces(&self, session: &str) -> Vec<String> {
+        self.traces_of_id(session)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The command line, pointed at an engine.
+pub(crate) fn docker_command(endpoint: &Endpoint) -> Command {
+    let mut command = Command::new("docker");
+    point_at(&mut command, endpoint);
+    command
+}
+
+fn point_at(command: &mut Command, endpoint: &Endpoint) {
+    match endpoint {
+        Endpoint::Tls {
+            authority,
+            certificates,
+        } => command
+            .env("DOCKER_HOST", format!("tcp://{authority}"))
+            .env("DOCKER_TLS_VERIFY", "1")
+            .env("DOCKER_CERT_PATH", certificates),
+        other => command.env("DOCKER_HOST", other.to_string()),
+    };
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // Nothing of a test may be left: the next one would be judged by it.
+        if !std::thread::panicking() {
+            let ledger = docker::ledger_id(&self.state_dir()).unwrap();
+            let filter = format!("label=flightproof.ledger={ledger}");
+            let left = self.docker(&["ps", "-aq", "--filter", &filter]);
+            assert_eq!(left, "", "containers are left");
+        }
+    }
 }

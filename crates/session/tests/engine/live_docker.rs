@@ -1,14 +1,91 @@
+//! The suite on the engine of this environment, and what engines do by themselves.
+
+use crate::conformance::conformance;
 use crate::ground::Ground;
-use flightproof_session::Session as _;
+use flightproof_core::Digest;
+use flightproof_evidence::EvidenceClass;
+use flightproof_session::docker::{Endpoint, PinnedImage};
+use flightproof_session::{Session as _, SessionCode};
+
+conformance!(Ground::new());
 
 #[test]
-fn a_session_is_attested_and_leaves_nothing() {
+fn on_this_kernel_limits_are_read_by_the_host_itself() {
     let ground = Ground::new();
-    let t = std::time::Instant::now();
     let mut session = ground.open();
-    println!("open {:?}", t.elapsed());
-    println!("{}", serde_json::to_string_pretty(session.attestation()).unwrap());
-    let t = std::time::Instant::now();
+    let readings = &session.attestation().readings;
+    for (name, class) in [
+        ("memory-bytes", EvidenceClass::KernelFile),
+        ("capabilities", EvidenceClass::KernelFile),
+        ("runner", EvidenceClass::KernelFile),
+        ("engine-seccomp", EvidenceClass::EngineClaim),
+        ("image-layers", EvidenceClass::EngineClaim),
+    ] {
+        let reading = readings.iter().find(|r| r.name == name).unwrap();
+        assert_eq!(reading.class, class, "{name}");
+    }
     assert!(session.close().unwrap().is_clean());
-    println!("close {:?}", t.elapsed());
+}
+
+/// Row 41.
+#[test]
+fn a_second_session_of_the_same_id_is_refused_and_the_first_lives_on() {
+    let ground = Ground::new();
+    let spec = ground.spec();
+    let mut first = ground.open_as(&spec).unwrap();
+    let refused = ground.open_as(&spec).unwrap_err();
+    assert_eq!(refused.code, SessionCode::HostIo, "{refused}");
+    let probe = flightproof_frame::protocol::Request::Probe;
+    assert!(first.call(&probe, &[]).is_ok());
+    assert!(first.close().unwrap().is_clean());
+}
+
+/// Rows 50 to 53.
+#[test]
+fn an_image_that_is_not_there_or_not_as_pinned_is_unfit() {
+    let ground = Ground::new();
+    let mut absent = ground.spec();
+    absent.image.id = Digest::of(b"no such image");
+    let mut other = ground.spec();
+    other.image = PinnedImage {
+        layers: vec![Digest::of(b"no such layer")],
+        ..other.image
+    };
+    for spec in [absent, other] {
+        let refused = ground.open_as(&spec).unwrap_err();
+        assert_eq!(refused.code, SessionCode::ImageUnfit, "{refused}");
+        assert_eq!(ground.traces_of(&spec), [] as [String; 0]);
+    }
+}
+
+/// The benign twin: pinned by every layer, it opens.
+#[test]
+fn an_image_pinned_by_all_its_layers_opens() {
+    let ground = Ground::new();
+    let mut spec = ground.spec();
+    let mut session = ground.open_as(&spec).unwrap();
+    let readings = &session.attestation().readings;
+    let layers = readings.iter().find(|r| r.name == "image-layers").unwrap();
+    spec.image.layers = layers
+        .found
+        .split(' ')
+        .map(|l| l.parse().unwrap())
+        .collect();
+    assert_eq!(spec.image.layers.len(), 2);
+    session.close().unwrap();
+    spec.entropy[0] ^= 1;
+    assert!(ground.open_as(&spec).unwrap().close().unwrap().is_clean());
+}
+
+/// Row 39.
+#[test]
+fn an_engine_that_is_not_there_is_missing() {
+    let ground = Ground::new();
+    let mut spec = ground.spec();
+    for endpoint in ["unix:///nonexistent/engine.sock", "tcp://127.0.0.1:1"] {
+        spec.endpoint = Endpoint::parse(endpoint, None).unwrap();
+        let refused = ground.open_as(&spec).unwrap_err();
+        assert_eq!(refused.code, SessionCode::EngineMissing);
+        assert!(refused.detail.starts_with(endpoint), "{refused}");
+    }
 }

@@ -1,0 +1,441 @@
+//! What every session promises, whatever it is made of: a table of hostile programs, and what each
+//! comes to. Every test here runs on every backend. Numbers are those of `x86_64`.
+
+use flightproof_core::Digest;
+use flightproof_evidence::{
+    BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard, Observation,
+};
+use flightproof_frame::protocol::{Place, Request};
+use flightproof_session::build::Workshop;
+use flightproof_session::crates::ship;
+use flightproof_session::{Session, SessionCode, SessionError, observe, upload};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A backend as the tests need it.
+pub(crate) trait Backend {
+    /// Opens a session that may live so long.
+    fn open(&self, lifetime: Duration) -> Result<Box<dyn Session>, SessionError>;
+    /// Kills a session from outside, as an accident would.
+    fn kill(&self, session: &str);
+    /// Whatever still exists of a session.
+    fn traces(&self, session: &str) -> Vec<String>;
+}
+
+/// Makes the tests of a module for the backend that `$new` makes.
+macro_rules! conformance {
+    ($new:expr) => {
+        crate::conformance::conformance!($new,
+            a_session_is_attested_used_and_leaves_nothing,
+            a_dropped_session_leaves_nothing_either,
+            output_comes_through_byte_for_byte_and_never_without_end,
+            no_process_outlives_its_case_nor_its_time,
+            limits_are_named_whatever_the_program_made_of_them,
+            what_cannot_start_says_nothing_about_the_candidate,
+            nothing_of_the_machine_or_of_another_case_is_in_reach,
+            what_arrives_must_be_what_was_sent,
+            the_lifetime_ends_a_session_whatever_it_is_doing,
+            a_session_that_dies_is_lost_and_never_an_answer,
+            a_flood_costs_the_host_no_more_than_its_cap,
+        );
+    };
+    ($new:expr, $($name:ident,)*) => {$(
+        #[test]
+        fn $name() {
+            crate::conformance::$name(&$new);
+        }
+    )*};
+}
+pub(crate) use conformance;
+
+const LIFETIME: Duration = Duration::from_secs(300);
+const WALL_MS: u64 = 120_000;
+const MANIFEST: &str = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+const LOCK: &str = "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\n";
+const CANDIDATE: &str = include_str!("candidate.rs");
+/// `kill`, `abort` and a call that the filter ends a case for.
+const SIGABRT: u8 = 6;
+const SIGKILL: u8 = 9;
+const EPERM: &[u8] = b"1\n";
+const EACCES: &[u8] = b"13\n";
+const ENOSPC: u8 = 28;
+
+/// An open session with the hostile candidate built in it.
+struct Flight {
+    session: Box<dyn Session>,
+    id: String,
+}
+
+impl Flight {
+    fn new(backend: &dyn Backend, lifetime: Duration) -> Self {
+        let mut session = backend.open(lifetime).unwrap_or_else(|e| panic!("{e}"));
+        let files = [
+            ("Cargo.toml", MANIFEST),
+            ("Cargo.lock", LOCK),
+            ("src/main.rs", CANDIDATE),
+        ];
+        let archive = tree(&files);
+        let shipment = ship(&[]).unwrap();
+        let mut workshop =
+            Workshop::furnish(&mut *session, &archive, &shipment, None, WALL_MS).unwrap();
+        match workshop.build(&mut *session, &order()).unwrap() {
+            BuildAnswer::Built(_) => {}
+            other => panic!("{other:?}"),
+        }
+        let id = session.attestation().session.clone();
+        Self { session, id }
+    }
+
+    fn run(&mut self, words: &[&str]) -> Observation {
+        self.run_case(&case(words))
+            .unwrap_or_else(|e| panic!("{words:?}: {e}"))
+    }
+
+    fn run_case(&mut self, case: &CaseRun) -> Result<Observation, SessionError> {
+        observe::run(&mut *self.session, case)
+    }
+
+    /// A row: the program, how it must end, and what it must have said.
+    fn row(&mut self, words: &[&str], ending: Ending, said: &[u8]) {
+        let seen = self.run(words);
+        assert_eq!(seen.ending, ending, "{words:?}");
+        assert_eq!(&*seen.stdout, said, "{words:?}");
+    }
+
+    /// Proof that the session is still of use: its answers are right.
+    fn still_answers(&mut self) {
+        let mut echo = case(&["echo"]);
+        echo.stdin = b"still here".to_vec().into();
+        let seen = self.run_case(&echo).unwrap();
+        assert_eq!(seen.ending, Ending::Exited { code: 0 });
+        assert_eq!(&*seen.stdout, b"still here");
+        assert!(seen.complete);
+    }
+
+    fn close(mut self, backend: &dyn Backend) {
+        assert!(self.session.close().unwrap().is_clean());
+        assert_eq!(backend.traces(&self.id), [] as [String; 0]);
+    }
+}
+
+/// Rows 46, 56, 59, 76, 83: what it is, is read back; after its end nothing is there, and asking is
+/// an error, never a new session.
+pub(crate) fn a_session_is_attested_used_and_leaves_nothing(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let attestation = session.attestation().clone();
+    assert!(attestation.toolchain.version.starts_with("rustc 1."));
+    let has = |name: &str| attestation.readings.iter().any(|r| r.name == name);
+    for name in [
+        "memory-bytes",
+        "swap-bytes",
+        "pids",
+        "cpu-millis",
+        "mapped-ids",
+        "capabilities",
+        "no-new-privs",
+        "mounts",
+        "interfaces",
+        "core-bytes",
+    ] {
+        assert!(has(name), "{name}");
+    }
+    for act in [
+        "connect-inet",
+        "io-uring",
+        "user-namespace",
+        "read-runner",
+        "ptrace-init",
+    ] {
+        assert!(attestation.probes.iter().any(|p| p.act == act), "{act}");
+    }
+    assert_ne!(backend.traces(&attestation.session), [] as [String; 0]);
+    assert!(session.close().unwrap().is_clean());
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(backend.traces(&attestation.session), [] as [String; 0]);
+    for _ in 0..2 {
+        let refused = session.call(&Request::Probe, &[]).unwrap_err();
+        assert_eq!(refused.code, SessionCode::SessionClosed);
+    }
+    assert_eq!(
+        session.events().unwrap_err().code,
+        SessionCode::SessionClosed
+    );
+}
+
+pub(crate) fn a_dropped_session_leaves_nothing_either(backend: &dyn Backend) {
+    let session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let id = session.attestation().session.clone();
+    drop(session);
+    assert_eq!(backend.traces(&id), [] as [String; 0]);
+}
+
+/// Rows 1 to 7, 15, 16, 35, 36.
+pub(crate) fn output_comes_through_byte_for_byte_and_never_without_end(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    for words in [["flood"], ["flood-errors"]] {
+        assert_eq!(flight.run(&words).ending, Ending::OutputLimit, "{words:?}");
+    }
+    let forged = b"\x01\0\0\0\0\0\0\x02no\x03\0\0\0\0\0\0\x05error\0\0\0\x02\x05\0\0\0\x01{}\xff\xfe\x1b]0;x\x07";
+    flight.row(&["forge"], Ending::Exited { code: 0 }, forged);
+    flight.row(&["early-close"], Ending::Exited { code: 5 }, b"");
+
+    let asked = Instant::now();
+    flight.row(&["daemon"], Ending::Exited { code: 7 }, b"");
+    assert!(
+        asked.elapsed() < Duration::from_secs(2),
+        "a grandchild held the output open"
+    );
+
+    let mut whole = case(&["echo"]);
+    whole.stdin = (0..=255)
+        .cycle()
+        .take(900 << 10)
+        .collect::<Vec<u8>>()
+        .into();
+    assert_eq!(flight.run_case(&whole).unwrap().stdout, whole.stdin);
+    // Nobody reads what is sent: that is no error of anybody.
+    whole.args = vec!["exit".to_owned(), "0".to_owned()];
+    let seen = flight.run_case(&whole).unwrap();
+    assert_eq!(seen.ending, Ending::Exited { code: 0 });
+    flight.still_answers();
+    flight.close(backend);
+}
+
+/// Rows 17, 19 to 22, 33, 34.
+pub(crate) fn no_process_outlives_its_case_nor_its_time(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    for words in [&["deaf"] as &[&str], &["sleep"], &["raise", "19"]] {
+        let mut stuck = case(words);
+        stuck.wall_ms = 300;
+        let asked = Instant::now();
+        assert_eq!(
+            flight.run_case(&stuck).unwrap().ending,
+            Ending::TimedOut,
+            "{words:?}"
+        );
+        assert!(asked.elapsed() < Duration::from_secs(3), "{words:?}");
+    }
+    flight.row(&["raise", "9"], Ending::Signaled { signal: SIGKILL }, b"");
+    flight.row(&["raise", "6"], Ending::Signaled { signal: SIGABRT }, b"");
+    flight.row(&["exit", "137"], Ending::Exited { code: 137 }, b"");
+    // More daemons and orphans than the session may have processes: none is left of any.
+    for _ in 0..70 {
+        flight.row(&["daemon"], Ending::Exited { code: 7 }, b"");
+    }
+    flight.still_answers();
+    flight.close(backend);
+}
+
+/// Rows 18, 23, 70, 72.
+pub(crate) fn limits_are_named_whatever_the_program_made_of_them(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    for (words, ending) in [
+        (["forks"], Ending::ProcessLimit),
+        (["memory"], Ending::MemoryLimit),
+        (["memory-of-a-child"], Ending::MemoryLimit),
+        (["fill"], Ending::Exited { code: ENOSPC }),
+    ] {
+        let mut limited = case(&words);
+        limited.wall_ms = 20_000;
+        assert_eq!(
+            flight.run_case(&limited).unwrap().ending,
+            ending,
+            "{words:?}"
+        );
+        flight.still_answers();
+    }
+    flight.close(backend);
+}
+
+/// Rows 24 to 26: an accident of the launch is no answer of the program, and ends nothing.
+pub(crate) fn what_cannot_start_says_nothing_about_the_candidate(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    let absent = CaseRun {
+        program: "nobody".to_owned(),
+        ..case(&[])
+    };
+    let too_long = case(&["exit", &"0".repeat(200 << 10)]);
+    let too_many = case(&vec!["x"; 5_000]);
+    let with_nul = case(&["exit", "0\0"]);
+    let no_time = CaseRun {
+        wall_ms: 0,
+        ..case(&["exit", "0"])
+    };
+    for launch in [absent, too_long, too_many, with_nul, no_time] {
+        let refused = flight.run_case(&launch).unwrap_err();
+        assert!(
+            matches!(
+                refused.code,
+                SessionCode::RunnerRefused | SessionCode::LaunchFailed
+            ),
+            "{refused}"
+        );
+        flight.still_answers();
+    }
+    // The benign twin of 126 and 127, which shells use for the same.
+    for code in ["126", "127"] {
+        let exited = Ending::Exited {
+            code: code.parse().unwrap(),
+        };
+        flight.row(&["exit", code], exited, b"");
+    }
+    flight.close(backend);
+}
+
+/// Rows 63, 77 to 81, 83 to 86.
+pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    let quiet = Ending::Exited { code: 0 };
+    // IPv4, IPv6, netlink, packets, AF_ALG, AF_VSOCK.
+    for family in ["2", "10", "16", "17", "38", "40"] {
+        flight.row(&["socket", family], Ending::ForbiddenCall, b"");
+    }
+    // Abstract sockets, an engine's socket: none can even be made.
+    flight.row(&["socket", "1"], quiet.clone(), EACCES);
+    // ptrace, bpf, io_uring_setup, keyctl, add_key, userfaultfd, perf_event_open,
+    // process_vm_readv, open_by_handle_at, mount, chroot, setns, kexec_load, syslog, reboot.
+    for number in [
+        "101", "321", "425", "250", "248", "323", "298", "310", "304", "165", "161", "308", "246",
+        "103", "169",
+    ] {
+        flight.row(&["call", number], quiet.clone(), EPERM);
+    }
+    flight.row(&["user-namespace"], quiet.clone(), EPERM);
+    flight.row(&["descriptors"], quiet.clone(), b"");
+    flight.row(
+        &["environment"],
+        quiet.clone(),
+        b"HOME=/case LC_ALL=C TMPDIR=/case TZ=UTC\n",
+    );
+    flight.row(
+        &[
+            "read",
+            "/proc/self/status",
+            "/proc/1/environ",
+            "/sys",
+            "/etc/passwd",
+            "/root",
+            "/",
+            "/flight/src/Cargo.toml",
+            "/flight",
+            "/runner/flights",
+            "/runner",
+            "/exe",
+            "/toolchain",
+            "/var/run/docker.sock",
+            "/run",
+            "/dev/kmsg",
+            "/sys/fs/cgroup",
+            "/.dockerenv",
+            "/home",
+        ],
+        quiet.clone(),
+        b"",
+    );
+    // Another uid each time, never root, and nothing of the case before.
+    let uids: Vec<_> = (0..3).map(|_| flight.run(&["uid"]).stdout).collect();
+    assert!(uids.iter().all(|uid| **uid != *b"0\n"), "{uids:?}");
+    assert!(uids[0] != uids[1] && uids[1] != uids[2], "{uids:?}");
+    flight.row(&["leave", "/case/secret"], quiet.clone(), b"");
+    flight.row(&["read", "/case/secret"], quiet, b"");
+    flight.still_answers();
+    flight.close(backend);
+}
+
+/// Rows 64, 68: what was received is hashed inside, and a lie about it is refused.
+pub(crate) fn what_arrives_must_be_what_was_sent(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let archive = tree(&[("a", "b")]);
+    let lie = Digest::of(b"another");
+    let refused = upload::archive(&mut *session, Place::Source, &archive, lie).unwrap_err();
+    assert_eq!(refused.code, SessionCode::RunnerRefused);
+    assert!(session.close().unwrap().is_clean());
+}
+
+/// Row 20: it is the session that ends, not only the program.
+pub(crate) fn the_lifetime_ends_a_session_whatever_it_is_doing(backend: &dyn Backend) {
+    let opened = Instant::now();
+    let lifetime = Duration::from_secs(20);
+    let mut flight = Flight::new(backend, lifetime);
+    let mut forever = case(&["deaf"]);
+    forever.wall_ms = 600_000;
+    let refused = flight.run_case(&forever).unwrap_err();
+    assert_eq!(refused.code, SessionCode::Deadline, "{refused}");
+    assert!(opened.elapsed() < lifetime + Duration::from_secs(10));
+    let record = |trace: &String| trace.ends_with(".json");
+    assert!(
+        backend.traces(&flight.id).iter().all(record),
+        "only the record is left"
+    );
+    let again = flight.run_case(&forever).unwrap_err();
+    assert_eq!(again.code, SessionCode::SessionClosed);
+    flight.close(backend);
+}
+
+/// Rows 28, 37.
+pub(crate) fn a_session_that_dies_is_lost_and_never_an_answer(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let id = session.attestation().session.clone();
+    backend.kill(&id);
+    let refused = session.call(&Request::Probe, &[]).unwrap_err();
+    assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
+    let again = session.call(&Request::Probe, &[]).unwrap_err();
+    assert_eq!(again.code, SessionCode::SessionClosed);
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(backend.traces(&id), [] as [String; 0]);
+}
+
+/// Row 2.
+pub(crate) fn a_flood_costs_the_host_no_more_than_its_cap(backend: &dyn Backend) {
+    let mut flight = Flight::new(backend, LIFETIME);
+    flight.run(&["flood"]);
+    let before = peak_kib();
+    for _ in 0..3 {
+        assert_eq!(flight.run(&["flood"]).ending, Ending::OutputLimit);
+    }
+    let grown = peak_kib() - before;
+    assert!(grown <= 8 << 10, "the host grew by {grown} KiB");
+    flight.close(backend);
+}
+
+/// The most memory this process ever had, KiB.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn tree(files: &[(&str, &str)]) -> Vec<u8> {
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.parse().unwrap(), false, text.as_bytes()));
+    flightproof_archive::paws::pack("demo", files)
+        .unwrap()
+        .bytes
+}
+
+fn order() -> BuildOrder {
+    BuildOrder {
+        program: "demo".to_owned(),
+        target: BuildTarget::Bin {
+            name: "demo".to_owned(),
+        },
+        overlay: BTreeMap::new(),
+        guard: Guard {
+            name: "guard_1f".to_owned(),
+            source: "pub fn active() -> u64 { 0 }".to_owned(),
+        },
+    }
+}
+
+fn case(words: &[&str]) -> CaseRun {
+    CaseRun {
+        program: "demo".to_owned(),
+        args: words.iter().map(|w| (*w).to_owned()).collect(),
+        stdin: Vec::new().into(),
+        files: BTreeMap::new(),
+        env: BTreeMap::new(),
+        selector: None,
+        wall_ms: 5_000,
+    }
+}

@@ -1,0 +1,262 @@
+//! An engine elsewhere: a second daemon that is reached by TCP only, with certificates on both
+//! sides, and that sees nothing of the test's directories.
+
+use crate::conformance::{self, Backend};
+use crate::ground::{Ground, session_image};
+use flightproof_evidence::EvidenceClass;
+use flightproof_session::docker::{Endpoint, Engine};
+use flightproof_session::{Session as _, SessionCode};
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+type Row = (&'static str, fn(&dyn Backend));
+
+/// One test, because the daemon is started once.
+#[test]
+fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
+    let daemon = Daemon::start();
+    let ground = Ground::on(daemon.endpoint.clone(), session_image(&daemon.endpoint));
+    let mut session = ground.open();
+    let readings = session.attestation().readings.clone();
+    let local_only = readings
+        .iter()
+        .find(|r| r.class == EvidenceClass::KernelFile);
+    assert_eq!(local_only, None, "the host read what it cannot see");
+    assert!(
+        readings
+            .iter()
+            .any(|r| r.class == EvidenceClass::Probe && r.name == "memory-bytes")
+    );
+    assert!(session.close().unwrap().is_clean());
+
+    let suite: [Row; 11] = [
+        (
+            "attested",
+            conformance::a_session_is_attested_used_and_leaves_nothing,
+        ),
+        (
+            "dropped",
+            conformance::a_dropped_session_leaves_nothing_either,
+        ),
+        (
+            "output",
+            conformance::output_comes_through_byte_for_byte_and_never_without_end,
+        ),
+        (
+            "processes",
+            conformance::no_process_outlives_its_case_nor_its_time,
+        ),
+        (
+            "limits",
+            conformance::limits_are_named_whatever_the_program_made_of_them,
+        ),
+        (
+            "launch",
+            conformance::what_cannot_start_says_nothing_about_the_candidate,
+        ),
+        (
+            "reach",
+            conformance::nothing_of_the_machine_or_of_another_case_is_in_reach,
+        ),
+        ("upload", conformance::what_arrives_must_be_what_was_sent),
+        (
+            "lifetime",
+            conformance::the_lifetime_ends_a_session_whatever_it_is_doing,
+        ),
+        (
+            "death",
+            conformance::a_session_that_dies_is_lost_and_never_an_answer,
+        ),
+        (
+            "flood",
+            conformance::a_flood_costs_the_host_no_more_than_its_cap,
+        ),
+    ];
+    for (name, row) in suite {
+        println!("{name}");
+        row(&ground);
+    }
+    strangers_are_not_let_in(&daemon);
+    its_death_is_no_answer(daemon, ground);
+}
+
+/// Row 62: who shows no certificate of ours, and who is shown none of ours, gets nothing.
+fn strangers_are_not_let_in(daemon: &Daemon) {
+    let Endpoint::Tls { authority, .. } = &daemon.endpoint else {
+        panic!("it is reached by TLS");
+    };
+    let plain = Endpoint::parse(&format!("tcp://{authority}"), None).unwrap();
+    let others = daemon.dir.path().join("others");
+    certificates(&others);
+    let stranger = Endpoint::Tls {
+        authority: authority.clone(),
+        certificates: others,
+    };
+    for endpoint in [plain, stranger] {
+        let refused = Engine::connect(&endpoint).unwrap_err();
+        let codes = [SessionCode::EngineMissing, SessionCode::EngineFault];
+        assert!(codes.contains(&refused.code), "{refused}");
+    }
+}
+
+/// Rows 37, 38: the stream ends between two frames, as at the end of a program.
+fn its_death_is_no_answer(mut daemon: Daemon, ground: Ground) {
+    let mut session = ground.open();
+    daemon.kill();
+    let probe = flightproof_frame::protocol::Request::Probe;
+    let refused = session.call(&probe, &[]).unwrap_err();
+    assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
+    // What is left there cannot be seen from here, and is said to be.
+    assert_eq!(session.close().unwrap_err().code, SessionCode::Leak);
+    // Its directories go with the daemon; there is nobody left to ask what else there is.
+    std::mem::forget(session);
+    std::mem::forget(ground);
+}
+
+/// A second daemon, with everything of its own below one directory.
+struct Daemon {
+    dir: tempfile::TempDir,
+    child: Child,
+    endpoint: Endpoint,
+}
+
+impl Daemon {
+    fn start() -> Self {
+        // Not below `/tmp`, which it shall not see.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = |name: &str| dir.path().join(name).display().to_string();
+        let certs = dir.path().join("certs");
+        certificates(&certs);
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let log = fs::File::create(dir.path().join("log")).unwrap();
+        let pem = |name: &str| certs.join(name).display().to_string();
+        let child = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c"])
+            .arg("mount -t tmpfs none /tmp && exec dockerd \"$@\"")
+            .arg("dockerd")
+            .args(["--data-root", &place("data"), "--exec-root", &place("exec")])
+            .args([
+                "--pidfile",
+                &place("pid"),
+                "--host",
+                &format!("tcp://127.0.0.1:{port}"),
+            ])
+            .args(["--tlsverify", "--tlscacert", &pem("ca.pem")])
+            .args([
+                "--tlscert",
+                &pem("server.pem"),
+                "--tlskey",
+                &pem("server-key.pem"),
+            ])
+            .args(["--bridge", "none", "--iptables=false", "--ip-forward=false"])
+            .args(["--cgroup-parent", &format!("flightproof-engine-{port}")])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let endpoint = Endpoint::Tls {
+            authority: format!("127.0.0.1:{port}"),
+            certificates: certs,
+        };
+        let mut daemon = Self {
+            dir,
+            child,
+            endpoint,
+        };
+        daemon.wait();
+        daemon
+    }
+
+    fn wait(&mut self) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while let Err(refused) = Engine::connect(&self.endpoint) {
+            let log = || fs::read_to_string(self.dir.path().join("log")).unwrap();
+            assert!(self.child.try_wait().unwrap().is_none(), "{}", log());
+            assert!(Instant::now() < end, "{refused}: {}", log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The accident: no chance to clean up.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Everything it started has its directory among the arguments.
+    fn end_the_rest(&self) {
+        let own = self.dir.path().display().to_string();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let Ok(pid) = name.parse::<i32>() else {
+                continue;
+            };
+            let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            if String::from_utf8_lossy(&arguments).contains(&own)
+                && pid != rustix::process::getpid()
+            {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(pid) =
+            rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or_default())
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let end = Instant::now() + Duration::from_secs(20);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.end_the_rest();
+    }
+}
+
+/// An authority of its own, and a server and a client it vouches for.
+fn certificates(dir: &Path) {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(
+        dir.join("server.ext"),
+        "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n",
+    )
+    .unwrap();
+    fs::write(dir.join("client.ext"), "extendedKeyUsage=clientAuth\n").unwrap();
+    let openssl = |words: &str| {
+        let output = Command::new("openssl")
+            .args(words.split(' '))
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "openssl {words}: {said}");
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!(
+        "req -x509 {key} -keyout ca-key.pem -out ca.pem -days 2 -subj /CN=authority"
+    ));
+    for (name, certificate, private) in [
+        ("server", "server.pem", "server-key.pem"),
+        ("client", "cert.pem", "key.pem"),
+    ] {
+        openssl(&format!(
+            "req {key} -keyout {private} -out {name}.csr -subj /CN={name}"
+        ));
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile {name}.ext -out {certificate}"
+        ));
+    }
+}
