@@ -135,6 +135,12 @@ impl<'a> Baseline<'a> {
             .bases
             .find(id, most)?
             .ok_or_else(|| ImporterCode::ObjectMissing.refuse(format!("{id} of the baseline")))?;
+        // Whoever answers may not keep to the limit.
+        let cap = Cap {
+            bytes: most,
+            code: ImporterCode::BytesOverLimit,
+        };
+        cap.check(id, kind, body.len())?;
         hash::check(id, kind, &body)?;
         Ok((kind, body))
     }

@@ -222,6 +222,7 @@ impl<'a, 'b> Thin<'a, 'b> {
     fn walk_on(&mut self) -> Result<(), ImportError> {
         let mut waiting = Vec::new();
         while let Some((old, new)) = self.open.pop() {
+            self.baseline.charge(1)?;
             let Some(body) = self.tree(new) else {
                 waiting.push((old, new));
                 continue;

@@ -10,7 +10,7 @@ use flightproof_core::{Code as _, CommitId, ObjectId, RelPath};
 use flightproof_hostile::git::{
     Answer, BundleAttack, HostLie, Plan, World, attacks, bundle_attacks,
 };
-use flightproof_importer::{Checked, Grants, ImportError, ImporterCode, Kind, Rules, check};
+use flightproof_importer::{Bases, Checked, Grants, ImportError, ImporterCode, Kind, Rules, check};
 use scene::NOW;
 use std::collections::{BTreeMap, HashSet};
 
@@ -186,6 +186,33 @@ fn bases_that_lie_are_found_out() {
     assert_eq!(refused.code, ImporterCode::ObjectHashMismatch);
     let refused = checked(&attack.twin, attack.baseline, &mut Objects::new(), &[]).unwrap_err();
     assert_eq!(refused.code, ImporterCode::ObjectMissing);
+}
+
+/// A repository that answers with everything it has, however little was asked for.
+struct Boundless(Objects);
+
+impl Bases for Boundless {
+    fn find(&mut self, id: ObjectId, _: usize) -> Result<Option<(Kind, Vec<u8>)>, ImportError> {
+        Ok(self.0.get(&id).cloned())
+    }
+}
+
+#[test]
+fn bases_that_ignore_the_limit_are_held_to_it() {
+    let attacks = bundle_attacks();
+    let huge = attacks
+        .iter()
+        .find(|a| a.name == "a delta on a file of 16 MiB");
+    let huge = huge.unwrap();
+    let rules = Rules {
+        grants: &Grants::default(),
+        identity: None,
+        now: NOW,
+    };
+    let baseline = CommitId::from_bytes(huge.baseline);
+    let mut bases = Boundless(objects(&huge.store));
+    let refused = check(&huge.bytes, baseline, &mut bases, &rules).unwrap_err();
+    assert_eq!(code(&refused), huge.expect);
 }
 
 #[test]

@@ -1,10 +1,5 @@
 //! What the check of a bundle may cost in memory, counted. Alone in its program: the counter sees
 //! every thread.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set up its scene must fail"
-)]
-
 use flightproof_core::{CommitId, ObjectId};
 use flightproof_hostile::git::{BundleAttack, Store, World, bundle_attacks};
 use flightproof_importer::{Bases, Grants, ImportError, Kind, Rules, check};
