@@ -76,7 +76,8 @@ fn waiting_takes_no_processor_time() {
         let before = busy();
         let refused = receive(descriptor, limits(400, 10_000)).unwrap_err();
         assert_eq!(refused.code, FrameCode::Timeout);
-        assert!(busy() - before < Duration::from_millis(200));
+        // One that asks again and again would have what two busy processors leave it.
+        assert!(busy() - before < Duration::from_millis(10));
         drop(writer);
     }
     for (_unread, writer) in streams() {
@@ -88,7 +89,8 @@ fn waiting_takes_no_processor_time() {
         let before = busy();
         let refused = send(sink, &[1; 60_000], limits(400, 10_000)).unwrap_err();
         assert_eq!(refused.code, FrameCode::Timeout);
-        assert!(busy() - before < Duration::from_millis(200));
+        // One that asks again and again would have what two busy processors leave it.
+        assert!(busy() - before < Duration::from_millis(10));
     }
 }
 
