@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use std::ffi::{CString, OsStr};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 /// A directory under a random name that no tree may use, which nobody else may enter, and which is
 /// gone with all it holds when dropped, unless it was published.
@@ -23,9 +24,13 @@ impl<'a> Staging<'a> {
     /// In this directory.
     pub(crate) fn create(parent: BorrowedFd<'a>) -> Result<Self, ArchiveError> {
         let name = random_name()?;
-        let made = beneath::create_private_directory(parent, &name);
+        let failed = |e| io("create a staging directory", e);
+        rustix::fs::mkdirat(parent, &*name, Mode::RWXU).map_err(failed)?;
+        let opened = beneath::open_directory(parent, &*name).inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(parent, &*name, AtFlags::REMOVEDIR);
+        });
         let staging = Self {
-            dir: made.map_err(|e| io("create a staging directory", e))?,
+            dir: opened.map_err(failed)?,
             parent,
             name,
             published: false,
@@ -134,7 +139,6 @@ impl Removal {
             let names = some_names(dir);
             let mut removed = false;
             for name in &names {
-                use std::os::unix::ffi::OsStrExt;
                 removed |= self.entry(dir, OsStr::from_bytes(name.to_bytes()), depth);
             }
             if !removed {
