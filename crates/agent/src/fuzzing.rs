@@ -6,6 +6,7 @@ use crate::{
     Accounting, AgentError, Ending, HoldEffect, Limits, Metering, Output, Profile, RunKey,
     check_result, check_run,
 };
+use std::sync::LazyLock;
 
 /// Any bytes as the terminal result of every profile, under one dollar and ten turns. What is
 /// accepted keeps its promises by the word of another reader; what is refused settles only what
@@ -15,14 +16,14 @@ use crate::{
 /// # Panics
 /// One of these does not hold.
 pub fn agent_result_raw(bytes: &[u8]) {
-    let claude = profile("claude");
-    match check_result(bytes, &claude, &limits()) {
+    let claude = claude();
+    match check_result(bytes, claude, &limits()) {
         Ok(accounting) => {
             keeps_its_promises(bytes, &accounting);
             let longer = [bytes, b" \n"].concat();
-            assert_eq!(check_result(&longer, &claude, &limits()), Ok(accounting));
+            assert_eq!(check_result(&longer, claude, &limits()), Ok(accounting));
             let end = bytes.trim_ascii_end().len();
-            let cut = check_result(&bytes[..end - 1], &claude, &limits());
+            let cut = check_result(&bytes[..end - 1], claude, &limits());
             assert!(cut.is_err(), "half a result was accepted");
         }
         Err(error) => settles_what_was_said(bytes, &error),
@@ -36,12 +37,11 @@ pub fn agent_result_raw(bytes: &[u8]) {
             overflow: false,
         };
         let run = RunKey::from_entropy([7; 16]);
-        assert!(check_run(&output, &run, None, &claude, &limits()).is_err());
+        assert!(check_run(&output, &run, None, claude, &limits()).is_err());
     }
-    for name in ["codex", "gemini"] {
-        let profile = profile(name);
-        if let Ok(accounting) = check_result(bytes, &profile, &limits()) {
-            assert_eq!(accounting.spend.amount(), limits().hold_under(&profile));
+    for profile in &PROFILES[1..] {
+        if let Ok(accounting) = check_result(bytes, profile, &limits()) {
+            assert_eq!(accounting.spend.amount(), limits().hold_under(profile));
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn agent_result_raw(bytes: &[u8]) {
 /// # Panics
 /// It was judged otherwise.
 pub fn agent_result_plan(bytes: &[u8], good: bool) {
-    let judged = check_result(bytes, &profile("claude"), &limits());
+    let judged = check_result(bytes, claude(), &limits());
     assert_eq!(judged.is_ok(), good, "{judged:?}");
     agent_result_raw(bytes);
 }
@@ -76,8 +76,14 @@ pub fn agent_head_raw(bytes: &[u8]) {
     assert!(!forwarded.to_ascii_lowercase().contains("x-api-key"));
 }
 
-fn profile(name: &str) -> Profile {
-    Profile::built_in(name).unwrap_or_else(|e| panic!("{e}"))
+/// The built-in profiles, read once: reading them takes longer than judging a result.
+static PROFILES: LazyLock<[Profile; 3]> = LazyLock::new(|| {
+    ["claude", "codex", "gemini"]
+        .map(|name| Profile::built_in(name).unwrap_or_else(|e| panic!("{e}")))
+});
+
+fn claude() -> &'static Profile {
+    &PROFILES[0]
 }
 
 fn limits() -> Limits {
@@ -104,11 +110,7 @@ fn keeps_its_promises(bytes: &[u8], accounting: &Accounting) {
     let text = value["result"].as_str().unwrap_or_default().trim();
     assert!(!text.is_empty());
     let models: Vec<&str> = accounting.models.iter().map(|m| m.model.as_str()).collect();
-    assert!(
-        models
-            .iter()
-            .all(|name| profile("claude").knows_model(name))
-    );
+    assert!(models.iter().all(|name| claude().knows_model(name)));
     assert!(accounting.tokens.output > 0);
 }
 
