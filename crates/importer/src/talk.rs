@@ -1,8 +1,9 @@
 use crate::{ImportError, ImporterCode};
 use flightproof_core::escape;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, waitid};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,11 @@ const CHUNK: usize = 65_536;
 impl Talk {
     pub(crate) fn new(mut child: Child, time: Duration) -> Result<Self, ImportError> {
         let stdin = child.stdin.take();
+        if let Some(stdin) = &stdin {
+            // Our end alone: the child's end is another file description.
+            rustix::fs::fcntl_setfl(stdin, OFlags::WRONLY | OFlags::NONBLOCK)
+                .map_err(|e| ImporterCode::GitFailed.refuse(format!("the pipe to git: {e}")))?;
+        }
         let talk = Self {
             child,
             stdin,
@@ -53,12 +59,36 @@ impl Talk {
         Ok(talk)
     }
 
+    /// Writes to git. A git that does not read is left at the deadline.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
-        let sent = match &mut self.stdin {
-            Some(stdin) => stdin.write_all(bytes).and_then(|()| stdin.flush()),
-            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let written = match &mut self.stdin {
+                Some(stdin) => stdin.write(rest),
+                None => Err(ErrorKind::BrokenPipe.into()),
+            };
+            match written {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.wait_for_room()?,
+                Err(e) => return Err(self.failed(format!("writing to git: {e}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the pipe takes more. A pack is larger than a pipe.
+    fn wait_for_room(&self) -> Result<(), ImportError> {
+        let Some(stdin) = &self.stdin else {
+            return Ok(());
         };
-        sent.map_err(|e| self.failed(format!("writing to git: {e}")))
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        match poll(&mut [PollFd::new(stdin, PollFlags::OUT)], timeout.as_ref()) {
+            Ok(0) => Err(ImporterCode::GitDeadline.refuse("git does not read")),
+            Ok(_) => Ok(()),
+            Err(e) => Err(ImporterCode::GitFailed.refuse(format!("waiting for git: {e}"))),
+        }
     }
 
     /// The next line, without its end.
@@ -171,7 +201,7 @@ impl Talk {
         let mut text = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             // A grandchild could still hold the pipe open: take only what is there.
-            let _ = rustix::fs::fcntl_setfl(&stderr, rustix::fs::OFlags::NONBLOCK);
+            let _ = rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK);
             let _ = stderr.take(MOST).read_to_end(&mut text);
         }
         escape(text.trim_ascii(), 400)
@@ -292,6 +322,19 @@ mod tests {
         drop(silent);
         std::thread::sleep(Duration::from_millis(700));
         assert!(!mark.exists());
+    }
+
+    #[test]
+    fn a_git_that_does_not_read_is_left_at_the_deadline() {
+        let pack = vec![0; 1 << 20];
+        let refused = talk("sleep 100", SHORT).send(&pack).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::GitDeadline);
+        let refused = talk("exec <&-; sleep 1", LONG).send(&pack).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::GitFailed);
+        let mut slow = talk("sleep 0.05; wc -c", LONG);
+        slow.send(&pack).unwrap();
+        let answer = slow.finish(MOST).unwrap();
+        assert_eq!(answer.stdout.trim_ascii(), b"1048576");
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn a_git_that_dies_or_floods_is_a_refusal_and_not_no_change() {
         ("bundle", "yes", ImporterCode::BundleOverLimit),
         (
             "index-pack",
-            "echo no >&2; exit 1",
+            "cat >/dev/null; echo no >&2; exit 1",
             ImporterCode::SecondOpinion,
         ),
         ("index-pack", "cat >/dev/null", ImporterCode::SecondOpinion),
