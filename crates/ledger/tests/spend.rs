@@ -858,3 +858,69 @@ fn steps_of_a_hold_join_a_larger_transaction_or_vanish_with_it() {
     assert_eq!(code(refused), LedgerCode::CapExceeded);
     assert_eq!(scene.ledger.hold(&name("r")).unwrap(), None);
 }
+
+/// Runs that the victim below may settle: more than fit under its limit.
+const STARTED: usize = 60;
+
+/// Runs only as the victim below, under a file-size limit that makes a settlement fail.
+#[test]
+#[ignore = "started by the test below with a file-size limit"]
+fn settler() {
+    let state = std::env::var_os("FLIGHTPROOF_TEST_STATE").unwrap();
+    let mut ledger = Ledger::open(Path::new(&state)).unwrap();
+    for n in 0..STARTED {
+        let run = name(&format!("r{n}"));
+        let Err(refused) = ledger.settle_run(&run, usd("0.5"), result(), NOON) else {
+            continue;
+        };
+        assert_eq!(refused.code, LedgerCode::CommitUncertain, "{refused}");
+        let again = ledger.settle_run(&run, usd("0.5"), result(), NOON);
+        assert_eq!(code(again), LedgerCode::CommitUncertain);
+        return println!("uncertain={n}");
+    }
+    panic!("the limit was never met");
+}
+
+#[test]
+fn row_38_a_settlement_that_cannot_be_written_is_uncertain_and_done_again_by_its_key() {
+    let mut scene = Scene::new();
+    scene
+        .ledger
+        .state_cap(Scope::UtcDay, Cap::usd(usd("100")), NOON)
+        .unwrap();
+    for n in 0..STARTED {
+        scene.started(&format!("r{n}"), "1");
+    }
+    let Scene {
+        _temp,
+        state,
+        ledger,
+    } = scene;
+    ledger.close().unwrap();
+    let output = std::process::Command::new("/bin/sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 500; exec \"$0\" --exact settler --ignored --nocapture",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env("FLIGHTPROOF_TEST_STATE", &state)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    let uncertain = said.lines().find_map(|l| l.split("uncertain=").nth(1));
+    let uncertain: usize = uncertain.unwrap().parse().unwrap();
+    assert!(uncertain > 0);
+    let mut ledger = Ledger::open(&state).unwrap();
+    let state_of = |n: usize| ledger.hold(&name(&format!("r{n}"))).unwrap().unwrap().state;
+    let settled = HoldState::Settled(usd("0.5"));
+    for n in 0..uncertain {
+        assert_eq!(state_of(n), settled, "r{n} was acknowledged");
+    }
+    assert!([HoldState::Running, settled].contains(&state_of(uncertain)));
+    assert_eq!(state_of(uncertain + 1), HoldState::Running);
+    let run = name(&format!("r{uncertain}"));
+    let again = ledger.settle_run(&run, usd("0.5"), result(), NOON).unwrap();
+    assert_eq!(again.state, settled);
+}
