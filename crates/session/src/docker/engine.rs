@@ -20,6 +20,8 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
+/// How long an engine may take to say its version: whoever it is, it has nothing to look up.
+const GREETING: Duration = Duration::from_secs(5);
 /// How long an engine may take to answer a question.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long it may take to make or start a container: a busy disk.
@@ -127,7 +129,7 @@ impl Engine {
         )
         .map_err(|e| Fault::from(e).refuse("client"))?;
         let docker =
-            wait(&runtime, ANSWER, docker.negotiate_version()).map_err(|fault| match fault {
+            wait(&runtime, GREETING, docker.negotiate_version()).map_err(|fault| match fault {
                 Fault::Unreachable(why) => missing(&why),
                 other => other.refuse("agree on a version"),
             })?;

@@ -2,7 +2,7 @@
 //! sides, and that sees nothing of the test's directories.
 
 use crate::conformance::{self, Backend};
-use crate::ground::{Ground, session_image};
+use crate::ground::{Ground, docker_command, session_image};
 use flightproof_evidence::EvidenceClass;
 use flightproof_session::docker::{Endpoint, Engine};
 use flightproof_session::{Session as _, SessionCode};
@@ -126,7 +126,7 @@ struct Daemon {
 impl Daemon {
     fn start() -> Self {
         // Not below `/tmp`, which it shall not see.
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let place = |name: &str| dir.path().join(name).display().to_string();
         let certs = dir.path().join("certs");
         certificates(&certs);
@@ -136,12 +136,21 @@ impl Daemon {
             .unwrap()
             .port();
         let log = fs::File::create(dir.path().join("log")).unwrap();
+        // Of this machine's own daemon only how it stores layers: that depends on the kernel.
+        let driver = docker_command(&Endpoint::discover().unwrap())
+            .args(["info", "--format", "{{.Driver}}"])
+            .output()
+            .unwrap();
+        let driver = String::from_utf8(driver.stdout).unwrap();
+        let config = format!("{{\"storage-driver\": \"{}\"}}", driver.trim());
+        fs::write(dir.path().join("config.json"), config).unwrap();
         let pem = |name: &str| certs.join(name).display().to_string();
         let child = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c"])
             .arg("mount -t tmpfs none /tmp && exec dockerd \"$@\"")
             .arg("dockerd")
             .args(["--data-root", &place("data"), "--exec-root", &place("exec")])
+            .args(["--config-file", &place("config.json")])
             .args([
                 "--pidfile",
                 &place("pid"),

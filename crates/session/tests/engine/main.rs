@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod conformance;
+mod faults;
 mod ground;
 mod live_docker;
 mod live_owners;

@@ -1,0 +1,422 @@
+//! Engines that lie, break off, say nothing or say too much: a socket that answers what the test
+//! says. No engine is needed.
+
+use flightproof_archive::paar;
+use flightproof_core::{CommitId, Digest};
+use flightproof_session::docker::{self, DockerSpec, Endpoint, Engine, PinnedImage};
+use flightproof_session::fuzzing::frame;
+use flightproof_session::local::RunnerProgram;
+use flightproof_session::{SessionCode, SessionError};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What the engine does with one request.
+#[derive(Clone)]
+enum Answer {
+    /// A status and a JSON body.
+    Json(u16, String),
+    /// It hangs up without a word.
+    HangUp,
+    /// It keeps the connection and says nothing.
+    Silence,
+    /// It switches to raw bytes, sends these, and closes.
+    Raw(Vec<u8>),
+}
+
+/// A socket with a scripted engine behind it.
+struct Fake {
+    dir: tempfile::TempDir,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+type Script = dyn Fn(&str, &str) -> Option<Answer> + Send + Sync;
+
+impl Fake {
+    /// `script` answers a request line and body, or leaves it to an honest engine.
+    fn new(script: impl Fn(&str, &str) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join("engine.sock")).unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, script): (_, Arc<Script>) = (Arc::clone(&asked), Arc::new(script));
+        let created = Arc::new(Mutex::new(None));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (log, script) = (Arc::clone(&log), Arc::clone(&script));
+                let created = Arc::clone(&created);
+                std::thread::spawn(move || serve(stream, &log, &*script, &created));
+            }
+        });
+        Self { dir, asked }
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Unix(self.dir.path().join("engine.sock"))
+    }
+
+    fn spec(&self) -> DockerSpec {
+        let state_dir = self.dir.path().join("state");
+        DockerSpec {
+            endpoint: self.endpoint(),
+            image: PinnedImage {
+                id: image(),
+                layers: vec![Digest::of(b"layer")],
+            },
+            memory_bytes: 1 << 30,
+            pids: 64,
+            cpu_millis: 2000,
+            scratch_bytes: 512 << 20,
+            lifetime_ms: 60_000,
+            entropy: [7; 16],
+            ledger: docker::ledger_id(&state_dir).unwrap(),
+            state_dir,
+            fence: 1,
+        }
+    }
+
+    fn open(&self) -> SessionError {
+        docker::open(&self.spec(), &runner()).unwrap_err()
+    }
+
+    /// Request lines that were asked, without the version.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn records(&self) -> usize {
+        let dir: PathBuf = self.dir.path().join("state/engines");
+        std::fs::read_dir(dir).map_or(0, Iterator::count)
+    }
+
+    fn removed(&self) -> bool {
+        let name = format!("/containers/flightproof-{}", "07".repeat(16));
+        let by = |line: &&String| {
+            line.starts_with("DELETE /containers/c0") || line.starts_with(&format!("DELETE {name}"))
+        };
+        self.asked().iter().any(|line| by(&line))
+    }
+}
+
+fn image() -> Digest {
+    Digest::of(b"image")
+}
+
+fn runner() -> RunnerProgram {
+    let origin = paar::Origin {
+        target: paar::Target::CURRENT.unwrap(),
+        source_commit: CommitId::from_bytes([0; 20]),
+        daemon_protocol_version: 1,
+        daemon_schema_revision: 0,
+    };
+    let path = paar::ArtifactPath::new("flights").unwrap();
+    let packed = paar::pack(origin, [(path, true, b"program".as_slice())]).unwrap();
+    RunnerProgram::from_artifact(&packed.bytes).unwrap()
+}
+
+fn serve(
+    mut stream: UnixStream,
+    log: &Mutex<Vec<String>>,
+    script: &Script,
+    created: &Mutex<Option<serde_json::Value>>,
+) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut line, mut length) = (String::new(), 0);
+    reader.read_line(&mut line).unwrap();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        if header.trim().is_empty() {
+            break;
+        }
+        if let Some(bytes) = header.to_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    let mut words = line.split(' ');
+    let (method, path) = (words.next().unwrap(), words.next().unwrap_or_default());
+    let path = path.split_once("/v1.").map_or(path, |(_, rest)| {
+        rest.find('/').map_or("", |at| &rest[at..])
+    });
+    let asked = format!("{method} {path}");
+    log.lock().unwrap().push(asked.clone());
+    let answer = script(&asked, &body).unwrap_or_else(|| honest(&asked, &body, created));
+    match answer {
+        Answer::HangUp => {}
+        Answer::Silence => std::thread::sleep(Duration::from_secs(60)),
+        Answer::Json(status, body) => {
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
+        }
+        Answer::Raw(bytes) => {
+            let _ = stream.write_all(
+                b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
+            );
+            // As an engine does: first it takes what it is sent.
+            let mut taken = [0; 7];
+            let _ = reader.read_exact(&mut taken);
+            let _ = stream.write_all(&bytes);
+        }
+    }
+}
+
+/// What an honest engine answers to everything up to the start.
+fn honest(asked: &str, body: &str, created: &Mutex<Option<serde_json::Value>>) -> Answer {
+    let json = |value: serde_json::Value| Answer::Json(200, value.to_string());
+    let path = asked.split('?').next().unwrap();
+    match path {
+        "GET /version" => json(serde_json::json!({
+            "Version": "20.10.24", "ApiVersion": "1.41", "Os": "linux", "Arch": "amd64",
+            "KernelVersion": "6.18",
+        })),
+        "GET /info" => json(serde_json::json!({
+            "SystemTime": "2026-11-29T18:40:42Z", "DefaultRuntime": "runc", "CgroupVersion": "1",
+            "SecurityOptions": ["name=seccomp,profile=default"],
+        })),
+        "POST /containers/create" => {
+            *created.lock().unwrap() = Some(serde_json::from_str(body).unwrap());
+            Answer::Json(201, r#"{"Id":"c0","Warnings":[]}"#.to_owned())
+        }
+        "POST /containers/c0/start" => Answer::Json(204, String::new()),
+        "GET /containers/json" => json(serde_json::json!([])),
+        _ if path.starts_with("DELETE ") => {
+            *created.lock().unwrap() = None;
+            Answer::Json(204, String::new())
+        }
+        _ if path.starts_with("GET /images/") => json(serde_json::json!({
+            "Id": format!("sha256:{}", image()), "Os": "linux", "Architecture": "amd64",
+            "RootFS": {"Type": "layers", "Layers": [format!("sha256:{}", Digest::of(b"layer"))]},
+        })),
+        _ => Answer::Json(404, r#"{"message":"no such container"}"#.to_owned()),
+    }
+}
+
+fn said(status: u16, body: &str) -> Option<Answer> {
+    Some(Answer::Json(status, body.to_owned()))
+}
+
+/// A greeting as our program sends it.
+fn hello() -> Vec<u8> {
+    let hello = br#"{"protocol":"flightproof/runner/1","pid":1,"landlock_abi":7}"#;
+    let mut message = u32::try_from(hello.len()).unwrap().to_be_bytes().to_vec();
+    message.extend([1, 0, 0, 0, 0]);
+    message.extend(hello);
+    message
+}
+
+/// Row 42.
+#[test]
+fn an_engine_that_is_too_old_is_named_before_anything_is_made() {
+    let fake = Fake::new(|asked, _| {
+        asked
+            .starts_with("GET /version")
+            .then(|| Answer::Json(200, r#"{"Version":"19.03","ApiVersion":"1.40"}"#.to_owned()))
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::EngineTooOld, "{refused}");
+    assert!(refused.detail.contains("1.40"), "{refused}");
+    assert_eq!(fake.records(), 0);
+}
+
+/// The benign twin: the greeting is waited for, and only its absence ends it.
+#[test]
+fn an_honest_engine_gets_as_far_as_the_greeting() {
+    let fake = Fake::new(|asked, _| {
+        asked
+            .contains("/attach")
+            .then(|| Answer::Raw(frame(2, b"exec format error")))
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::StartFailed, "{refused}");
+    assert!(refused.detail.contains("exec format error"), "{refused}");
+    assert!(fake.removed());
+    assert_eq!(fake.records(), 0);
+    let asked = fake.asked();
+    let place = |what: &str| asked.iter().position(|line| line.contains(what)).unwrap();
+    assert!(
+        place("/attach") < place("/start"),
+        "attached before it starts: {asked:?}"
+    );
+}
+
+/// Rows 10 to 13, on the way the runner's channel takes.
+#[test]
+fn a_stream_that_is_not_as_it_must_be_loses_the_session_and_says_why() {
+    let table: [(&str, Vec<u8>); 6] = [
+        ("no frame begins with", b"OCI runtime exec failed".to_vec()),
+        (
+            "a frame of 4294967295 bytes",
+            [1, 0, 0, 0, 255, 255, 255, 255].to_vec(),
+        ),
+        ("inside a frame", frame(1, &hello())[..20].to_vec()),
+        ("inside a frame", [1, 0, 0].to_vec()),
+        ("the engine says: no space", frame(3, b"no space")),
+        ("empty frames", frame(1, b"").repeat(2_000)),
+    ];
+    for (why, bytes) in table {
+        let fake = Fake::new(move |asked, _| {
+            asked
+                .contains("/attach")
+                .then(|| Answer::Raw(bytes.clone()))
+        });
+        let refused = fake.open();
+        assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
+        assert!(refused.detail.contains(why), "{why}: {refused}");
+        assert!(fake.removed(), "{why}");
+    }
+}
+
+/// Row 44.
+#[test]
+fn whatever_an_engine_warns_of_is_a_shortfall_and_the_container_goes() {
+    let fake = Fake::new(|asked, _| {
+        let warned = r#"{"Id":"c0","Warnings":["Your kernel does not support swap limit"]}"#;
+        asked
+            .starts_with("POST /containers/create")
+            .then(|| Answer::Json(201, warned.to_owned()))
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::Shortfall);
+    assert!(refused.detail.contains("swap limit"), "{refused}");
+    assert!(fake.removed());
+    assert!(!fake.asked().iter().any(|line| line.contains("/start")));
+}
+
+/// Row 43: an engine that forgot a limit says nothing of it.
+#[test]
+fn a_field_that_does_not_come_back_is_a_shortfall() {
+    let looked = Mutex::new(false);
+    let fake = Fake::new(move |asked, _| match asked {
+        _ if asked.contains("/attach") => Some(Answer::Raw(frame(1, &hello()))),
+        _ if asked.starts_with("GET /containers/c0/json") => {
+            // The second look is the one after its removal.
+            let first = !std::mem::replace(&mut *looked.lock().unwrap(), true);
+            let forgot = r#"{"Id":"c0","Image":"sha256:00","HostConfig":{"NetworkMode":"none"},"Config":{}}"#;
+            first.then(|| Answer::Json(200, forgot.to_owned()))
+        }
+        _ => None,
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::Shortfall, "{refused}");
+    assert!(fake.removed());
+}
+
+/// Row 40: whether it was made is not known, so its name is removed.
+#[test]
+fn a_container_whose_making_was_not_answered_is_removed_by_its_name() {
+    let fake = Fake::new(|asked, _| {
+        asked
+            .starts_with("POST /containers/create")
+            .then_some(Answer::HangUp)
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::EngineFault, "{refused}");
+    assert!(fake.removed(), "{:?}", fake.asked());
+    assert_eq!(fake.records(), 0);
+}
+
+/// Row 41.
+#[test]
+fn what_has_the_name_already_is_left_alone() {
+    let fake = Fake::new(|asked, _| {
+        asked.starts_with("POST /containers/create").then(|| {
+            Answer::Json(
+                409,
+                r#"{"message":"Conflict. The container name is in use"}"#.to_owned(),
+            )
+        })
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::HostIo, "{refused}");
+    assert!(!fake.removed());
+    assert_eq!(fake.records(), 0);
+}
+
+/// Row 59: it is gone when it cannot be seen, not when the engine says so.
+#[test]
+fn a_removal_in_progress_is_waited_for() {
+    let looks = Mutex::new(0);
+    let fake = Fake::new(move |asked, _| match asked {
+        _ if asked.contains("/attach") => Some(Answer::Raw(Vec::new())),
+        _ if asked.starts_with("DELETE ") => {
+            said(409, r#"{"message":"removal is already in progress"}"#)
+        }
+        _ if asked.starts_with("GET /containers/c0/json") => {
+            let mut looks = looks.lock().unwrap();
+            *looks += 1;
+            (*looks < 4).then(|| Answer::Json(200, r#"{"Id":"c0"}"#.to_owned()))
+        }
+        _ => None,
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::StartFailed, "{refused}");
+    assert_eq!(fake.records(), 0, "it was seen to be gone");
+}
+
+/// Rows 59, 60: nothing is claimed of a container that an engine does not let go.
+#[test]
+fn an_engine_that_fails_is_a_fault_and_never_an_answer() {
+    for (request, status) in [
+        ("GET /images/", 500),
+        ("GET /info", 500),
+        ("POST /containers/create", 500),
+        ("POST /containers/create", 400),
+    ] {
+        let fake = Fake::new(move |asked, _| {
+            asked
+                .starts_with(request)
+                .then(|| Answer::Json(status, r#"{"message":"it broke \u001b[31m"}"#.to_owned()))
+        });
+        let refused = fake.open();
+        assert_eq!(
+            refused.code,
+            SessionCode::EngineFault,
+            "{request}: {refused}"
+        );
+        assert!(!refused.detail.contains('\x1b'), "{refused}");
+    }
+    let fake = Fake::new(|asked, _| {
+        asked
+            .starts_with("GET /info")
+            .then(|| Answer::Json(200, "[".to_owned()))
+    });
+    assert_eq!(fake.open().code, SessionCode::EngineFault);
+}
+
+#[test]
+fn a_container_that_does_not_start_is_named_and_removed() {
+    let fake = Fake::new(|asked, _| match asked {
+        _ if asked.contains("/attach") => Some(Answer::Raw(Vec::new())),
+        _ if asked.contains("/start") => said(500, r#"{"message":"OCI runtime create failed"}"#),
+        _ => None,
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::StartFailed, "{refused}");
+    assert!(refused.detail.contains("OCI runtime"), "{refused}");
+    assert!(fake.removed());
+}
+
+/// Row 60.
+#[test]
+fn an_engine_that_says_nothing_is_given_up() {
+    let fake = Fake::new(|_, _| Some(Answer::Silence));
+    let asked = Instant::now();
+    let refused = Engine::connect(&fake.endpoint()).unwrap_err();
+    assert_eq!(refused.code, SessionCode::EngineFault, "{refused}");
+    assert!(asked.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn whoever_hangs_up_is_no_engine() {
+    let fake = Fake::new(|_, _| Some(Answer::HangUp));
+    let refused = Engine::connect(&fake.endpoint()).unwrap_err();
+    let codes = [SessionCode::EngineFault, SessionCode::EngineMissing];
+    assert!(codes.contains(&refused.code), "{refused}");
+}
