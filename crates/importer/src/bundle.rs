@@ -11,7 +11,7 @@ use crate::talk::Cap;
 use crate::walk::Difference;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::CommitId;
-use header::REFERENCE;
+use header::{REFERENCE, without_subject};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -51,5 +51,5 @@ pub(crate) fn make(
     if answer.code != 0 {
         return Err(ImporterCode::GitFailed.refuse(format!("bundle: {}", answer.complaint)));
     }
-    Ok(answer.stdout)
+    Ok(without_subject(&answer.stdout))
 }

@@ -175,6 +175,25 @@ fn a_small_edit_of_a_large_file_fits_a_bundle() {
     }
 }
 
+#[test]
+fn a_baseline_may_have_any_subject() {
+    let long = "s".repeat(5_000);
+    for subject in ["a\u{1b}]0;title\u{7}", "tab\there", &long] {
+        let temp = folder();
+        let top = temp.path();
+        plain_git(top, &["init", "-q"]);
+        plain_git(top, &["commit", "-qm", subject, "--allow-empty"]);
+        std::fs::write(top.join("new"), "x").unwrap();
+        plain_git(top, &["add", "new"]);
+        plain_git(top, &["commit", "-qm", "edit"]);
+        for git in gits() {
+            let host = Host::open(&git, top).unwrap();
+            let taken = capture_now(&git, &host, temp.path(), "HEAD~1", "HEAD");
+            assert!(taken.is_ok(), "{subject:?}: {:?}", taken.err());
+        }
+    }
+}
+
 /// As a capture, with the clock of the machine: these commits are made by a real git.
 fn capture_now(
     git: &Git,

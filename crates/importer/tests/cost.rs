@@ -80,8 +80,10 @@ fn accepted(bytes: &[u8], baseline: [u8; 20], store: &Store) -> bool {
     .is_ok()
 }
 
-fn over(attack: &BundleAttack, bytes: &[u8], limit: usize) -> Option<String> {
+/// What a forged bundle costs, if that is more than allowed; and the most of all so far.
+fn over(attack: &BundleAttack, bytes: &[u8], limit: usize, worst: &mut usize) -> Option<String> {
     let (cost, _) = most(|| accepted(bytes, attack.baseline, &attack.store));
+    *worst = cost.max(*worst);
     (cost > limit).then(|| format!("{}: {cost} bytes, at most {limit}", attack.name))
 }
 
@@ -98,15 +100,12 @@ fn forged_and_honest_bundles_cost_no_more_memory_than_allowed() {
     assert!(cost > 2 << 20 && cost <= ACCEPTED, "{cost}");
     println!("a bundle at its limits: {cost} bytes");
     let attacks = bundle_attacks();
-    let faults: Vec<String> = attacks
-        .iter()
-        .flat_map(|attack| {
-            [
-                over(attack, &attack.bytes, REFUSED),
-                over(attack, &attack.twin, ACCEPTED),
-            ]
-        })
-        .flatten()
-        .collect();
+    let (mut refused, mut twin) = (0, 0);
+    let mut faults = Vec::new();
+    for attack in &attacks {
+        faults.extend(over(attack, &attack.bytes, REFUSED, &mut refused));
+        faults.extend(over(attack, &attack.twin, ACCEPTED, &mut twin));
+    }
+    println!("the most of all forged ones: {refused} bytes, of all twins: {twin}");
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }

@@ -1,5 +1,6 @@
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, escape};
+use std::borrow::Cow;
 
 /// Most bytes of a bundle: 128 KiB.
 pub(crate) const BUNDLE: usize = 131_072;
@@ -30,7 +31,8 @@ impl<'a> Bundle<'a> {
             let detail = format!("got {} bytes, at most {BUNDLE}", bytes.len());
             return Err(ImporterCode::BundleOverLimit.refuse(detail));
         }
-        let (header, pack) = split(bytes)?;
+        let (header, pack) = split(bytes, HEADER)?;
+        let header = text(header)?;
         let mut lines = header.split('\n');
         if lines.next() != Some(SIGNATURE) {
             return Err(malformed(format!("expected {SIGNATURE:?} as first line")));
@@ -47,19 +49,42 @@ impl<'a> Bundle<'a> {
 }
 
 /// Header without its empty line, and the rest.
-fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ImportError> {
+fn split(bytes: &[u8], most: usize) -> Result<(&[u8], &[u8]), ImportError> {
     let end = bytes
         .windows(2)
-        .take(HEADER - 1)
+        .take(most - 1)
         .position(|pair| pair == b"\n\n")
-        .ok_or_else(|| malformed(format!("it does not end within {HEADER} bytes")))?;
+        .ok_or_else(|| malformed(format!("it does not end within {most} bytes")))?;
     let header = bytes.get(..end).unwrap_or_default();
-    let pack = bytes.get(end + 2..).unwrap_or_default();
-    let text = std::str::from_utf8(header).map_err(|_| malformed("it is not UTF-8"))?;
-    match text.find(|c: char| c.is_control() && c != '\n') {
+    Ok((header, bytes.get(end + 2..).unwrap_or_default()))
+}
+
+/// Git writes the subject of the baseline beside its id, and an old one may be in any encoding. No
+/// other part of a header has a character that is not plain, so none equals what is left out here.
+fn text(header: &[u8]) -> Result<Cow<'_, str>, ImportError> {
+    let text = String::from_utf8_lossy(header);
+    match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
         Some(at) => Err(malformed(format!("a control character at offset {at}"))),
-        None => Ok((text, pack)),
+        None => Ok(text),
     }
+}
+
+/// The same bundle without the subject of its prerequisite, which may be anything.
+pub(super) fn without_subject(bundle: &[u8]) -> Vec<u8> {
+    /// A sign and an id.
+    const LINE: usize = 1 + 40;
+    let Ok((header, pack)) = split(bundle, BUNDLE) else {
+        return bundle.to_vec();
+    };
+    let mut out = Vec::with_capacity(bundle.len());
+    for line in header.split(|byte| *byte == b'\n') {
+        let is_prerequisite = line.starts_with(b"-") && line.get(LINE) == Some(&b' ');
+        out.extend(line.get(..LINE).filter(|_| is_prerequisite).unwrap_or(line));
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+    out.extend(pack);
+    out
 }
 
 /// Prerequisites come first, references after them; there are no capabilities in this version.
@@ -156,6 +181,20 @@ mod tests {
         ] {
             assert_eq!(code(&good.replacen(find, put, 1)), wanted, "{put:?}");
         }
+    }
+
+    #[test]
+    fn the_subject_of_an_old_baseline_may_be_in_any_encoding() {
+        let (base, head) = ids();
+        let mut bytes = format!("# v2 git bundle\n-{base} caf").into_bytes();
+        bytes.extend(b"\xe9\tau lait");
+        bytes.extend(format!("\n{head} refs/export/head\n\nPACK").bytes());
+        assert_eq!(Bundle::read(&bytes, base).unwrap().head, head);
+        let plain = without_subject(&bytes);
+        let wanted = format!("# v2 git bundle\n-{base}\n{head} refs/export/head\n\nPACK");
+        assert_eq!(plain, wanted.as_bytes());
+        assert_eq!(without_subject(&plain), plain);
+        assert_eq!(without_subject(b"no header"), b"no header");
     }
 
     #[test]

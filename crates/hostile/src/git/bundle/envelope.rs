@@ -245,7 +245,7 @@ fn references(world: &World) -> Vec<Edit> {
             NAME,
         ),
         ("a head cut short", whole[1..].to_owned(), NAME),
-        ("a tab in a reference", whole.replace(' ', "\t"), FORM),
+        ("a tab in a reference", whole.replace(' ', "\t"), NAME),
         (
             "an escape in a reference",
             format!("{head} refs/\u{1b}[31mx\n"),
