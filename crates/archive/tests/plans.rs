@@ -15,7 +15,7 @@ use flightproof_hostile::archive::plan::{Change, Lie, Plan, Scene, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans that are looked at: each verdict is among them many times.
-const PLANS: u64 = 12_000;
+const PLANS: u64 = 7000;
 
 fn plans() -> impl Iterator<Item = Plan> {
     (0..PLANS).map(Plan::numbered)
@@ -64,7 +64,7 @@ fn the_plans_reach_every_verdict_they_know_and_many_that_are_sound() {
         .filter(|((_, v), _)| *v == "accepted")
         .map(|(_, n)| n)
         .sum();
-    assert!(sound > 1500, "{sound} of {PLANS} are sound");
+    assert!(sound > 1000, "{sound} of {PLANS} are sound");
 }
 
 /// Archives of each kind on which both encoders must agree.

@@ -183,6 +183,16 @@ impl<'a> Arbitrary<'a> for Plan {
         let mut entries = (0..count)
             .map(|_| Entry::arbitrary(u))
             .collect::<Result<Vec<_>>>()?;
+        if u.ratio(1, 12)? {
+            // A file, a name that sorts before its slash, and a file in the first: no neighbours.
+            let file = Entry::arbitrary(u)?;
+            let below = [&[0], file.path.as_slice()].concat();
+            let placed = [vec![0], vec![1], below].map(|path| Entry {
+                path,
+                ..file.clone()
+            });
+            entries.extend(placed);
+        }
         // Mostly in order, or nothing but the order would ever be wrong.
         if u.ratio(7, 8)? {
             entries.sort_by_key(Entry::path);

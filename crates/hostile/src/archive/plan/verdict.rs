@@ -113,10 +113,16 @@ impl Plan {
 
     /// Whether the lie is of this kind and about this entry.
     pub(super) fn is_about(&self, index: usize, kind: fn(u8) -> Lie) -> bool {
+        let (Lie::Mode(about)
+        | Lie::Size(about)
+        | Lie::Hash(about)
+        | Lie::Offset(about)
+        | Lie::Field(about)) = self.lie
+        else {
+            return false;
+        };
         let count = self.entries.len().max(1);
-        (0..=u8::MAX)
-            .filter(|about| usize::from(*about) % count == index)
-            .any(|about| self.lie == kind(about))
+        self.lie == kind(about) && usize::from(about) % count == index
     }
 
     /// Whether it has bytes in the payload.
