@@ -13,6 +13,16 @@ pub fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The body of the fuzz target: the first four bytes say where the rest is cut.
+///
+/// # Panics
+/// As [`stream_raw`].
+pub fn engine_raw(bytes: &[u8]) {
+    let (cuts, stream) = bytes.split_at(bytes.len().min(4));
+    let cuts: Vec<usize> = cuts.iter().map(|cut| usize::from(*cut)).collect();
+    stream_raw(stream, &cuts);
+}
+
 /// Decodes `bytes` in one piece, cut at `cuts`, and byte by byte: all must agree, and nothing may
 /// come out that did not go in.
 ///

@@ -227,10 +227,8 @@ fn is_option(found: &str, asked: &str) -> bool {
 /// `ALL`, or every one by its name that the usual set has and that was not asked for.
 fn dropped(found: &HostConfig) -> Result<Reading, SessionError> {
     let names = names(&found.cap_drop).unwrap_or_default();
-    let all = names == "ALL" || {
-        let has = |name: &&str| !names.split(' ').any(|n| n == *name);
-        !USUAL.iter().any(|name| has(&name))
-    };
+    let kept = |usual: &&str| !names.split(' ').any(|dropped| dropped == *usual);
+    let all = names == "ALL" || !USUAL.iter().any(kept);
     if all {
         return Ok(claim("engine-cap-drop", "ALL", &names));
     }

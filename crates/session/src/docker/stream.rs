@@ -223,7 +223,7 @@ fn counted_len(length: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::{frame, stream_raw};
+    use crate::fuzzing::{engine_raw, frame, stream_raw};
     use proptest::prelude::*;
 
     type Decoded = (Vec<u8>, Vec<u8>, Result<(), Corruption>);
@@ -333,6 +333,23 @@ mod tests {
         let good = frame(1, b"x");
         assert!(decoder.next(&mut &good[..]).is_err());
         assert!(decoder.finish().is_err());
+    }
+
+    /// Every seed and every regression of the fuzz target, by the same body.
+    #[test]
+    fn seeds_of_streams_play_as_they_should() {
+        let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+        let mut played = 0;
+        for kind in ["seeds", "regressions"] {
+            let Ok(files) = std::fs::read_dir(fuzz.join(kind).join("engine_raw")) else {
+                continue;
+            };
+            for file in files {
+                engine_raw(&std::fs::read(file.unwrap().path()).unwrap());
+                played += 1;
+            }
+        }
+        assert!(played >= 10, "{played} seeds");
     }
 
     /// The control: what a decoder does that hands on whatever is left at the end.

@@ -22,32 +22,6 @@ pub(crate) trait Backend {
     fn traces(&self, session: &str) -> Vec<String>;
 }
 
-/// Makes the tests of a module for the backend that `$new` makes.
-macro_rules! conformance {
-    ($new:expr) => {
-        crate::conformance::conformance!($new,
-            a_session_is_attested_used_and_leaves_nothing,
-            a_dropped_session_leaves_nothing_either,
-            output_comes_through_byte_for_byte_and_never_without_end,
-            no_process_outlives_its_case_nor_its_time,
-            limits_are_named_whatever_the_program_made_of_them,
-            what_cannot_start_says_nothing_about_the_candidate,
-            nothing_of_the_machine_or_of_another_case_is_in_reach,
-            what_arrives_must_be_what_was_sent,
-            the_lifetime_ends_a_session_whatever_it_is_doing,
-            a_session_that_dies_is_lost_and_never_an_answer,
-            a_flood_costs_the_host_no_more_than_its_cap,
-        );
-    };
-    ($new:expr, $($name:ident,)*) => {$(
-        #[test]
-        fn $name() {
-            crate::conformance::$name(&$new);
-        }
-    )*};
-}
-pub(crate) use conformance;
-
 const LIFETIME: Duration = Duration::from_secs(300);
 const WALL_MS: u64 = 120_000;
 const MANIFEST: &str = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";

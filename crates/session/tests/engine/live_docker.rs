@@ -1,13 +1,66 @@
 //! The suite on the engine of this environment, and what engines do by themselves.
 
-use crate::conformance::conformance;
+use crate::conformance;
 use crate::ground::Ground;
 use flightproof_core::Digest;
 use flightproof_evidence::EvidenceClass;
 use flightproof_session::docker::{Endpoint, PinnedImage};
 use flightproof_session::{Session as _, SessionCode};
 
-conformance!(Ground::new());
+#[test]
+fn a_session_is_attested_used_and_leaves_nothing() {
+    conformance::a_session_is_attested_used_and_leaves_nothing(&Ground::new());
+}
+
+#[test]
+fn a_dropped_session_leaves_nothing_either() {
+    conformance::a_dropped_session_leaves_nothing_either(&Ground::new());
+}
+
+#[test]
+fn output_comes_through_byte_for_byte_and_never_without_end() {
+    conformance::output_comes_through_byte_for_byte_and_never_without_end(&Ground::new());
+}
+
+#[test]
+fn no_process_outlives_its_case_nor_its_time() {
+    conformance::no_process_outlives_its_case_nor_its_time(&Ground::new());
+}
+
+#[test]
+fn limits_are_named_whatever_the_program_made_of_them() {
+    conformance::limits_are_named_whatever_the_program_made_of_them(&Ground::new());
+}
+
+#[test]
+fn what_cannot_start_says_nothing_about_the_candidate() {
+    conformance::what_cannot_start_says_nothing_about_the_candidate(&Ground::new());
+}
+
+#[test]
+fn nothing_of_the_machine_or_of_another_case_is_in_reach() {
+    conformance::nothing_of_the_machine_or_of_another_case_is_in_reach(&Ground::new());
+}
+
+#[test]
+fn what_arrives_must_be_what_was_sent() {
+    conformance::what_arrives_must_be_what_was_sent(&Ground::new());
+}
+
+#[test]
+fn the_lifetime_ends_a_session_whatever_it_is_doing() {
+    conformance::the_lifetime_ends_a_session_whatever_it_is_doing(&Ground::new());
+}
+
+#[test]
+fn a_session_that_dies_is_lost_and_never_an_answer() {
+    conformance::a_session_that_dies_is_lost_and_never_an_answer(&Ground::new());
+}
+
+#[test]
+fn a_flood_costs_the_host_no_more_than_its_cap() {
+    conformance::a_flood_costs_the_host_no_more_than_its_cap(&Ground::new());
+}
 
 #[test]
 fn on_this_kernel_limits_are_read_by_the_host_itself() {

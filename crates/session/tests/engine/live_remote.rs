@@ -121,6 +121,7 @@ struct Daemon {
     dir: tempfile::TempDir,
     child: Child,
     endpoint: Endpoint,
+    group: String,
 }
 
 impl Daemon {
@@ -170,6 +171,7 @@ impl Daemon {
             .stderr(log)
             .spawn()
             .unwrap();
+        let group = format!("flightproof-engine-{port}");
         let endpoint = Endpoint::Tls {
             authority: format!("127.0.0.1:{port}"),
             certificates: certs,
@@ -178,6 +180,7 @@ impl Daemon {
             dir,
             child,
             endpoint,
+            group,
         };
         daemon.wait();
         daemon
@@ -197,6 +200,19 @@ impl Daemon {
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// A daemon leaves the parent of its containers' groups behind, one in each hierarchy, and one
+    /// that was killed leaves theirs too.
+    fn remove_groups(&self) {
+        let find = ["/sys/fs/cgroup", "-depth", "-type", "d", "-path"];
+        let below = format!("*/{}*", self.group);
+        let mut command = Command::new("find");
+        command
+            .args(find)
+            .arg(below)
+            .args(["-exec", "rmdir", "{}", ";"]);
+        let _ = command.stderr(Stdio::null()).status();
     }
 
     /// Everything it started has its directory among the arguments.
@@ -232,6 +248,7 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.end_the_rest();
+        self.remove_groups();
     }
 }
 
