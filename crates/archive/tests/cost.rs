@@ -12,9 +12,9 @@ use flightproof_hostile::archive::{self, plan::Plan};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What decoding may hold at one time, beside its input: three times the input and 64 KiB.
-/// An honest manifest takes less than twice its length; `docs/formats.md` states the bound.
-const TIMES_THE_INPUT: usize = 3;
+/// What decoding may hold at one time, beside its input: twice the input and 64 KiB.
+/// An honest manifest takes less than one and a half; `docs/formats.md` states both bounds.
+const TIMES_THE_INPUT: usize = 2;
 const BESIDE: usize = 64 << 10;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -86,7 +86,7 @@ fn reading_holds_a_stated_multiple_of_its_input_and_does_work_in_proportion_to_i
     for seed in 0..2000 {
         held(&format!("plan {seed}"), &Plan::numbered(seed).bytes());
     }
-    honest_manifests_take_less_than_twice_their_length();
+    honest_manifests_take_less_than_one_and_a_half_times_their_length();
     for (name, make) in growing() {
         let (small, large) = (make(1), make(10));
         let few = cost(|| paws::decode(&small));
@@ -126,11 +126,11 @@ fn held(name: &str, bytes: &[u8]) {
     }
 }
 
-fn honest_manifests_take_less_than_twice_their_length() {
+fn honest_manifests_take_less_than_one_and_a_half_times_their_length() {
     let snapshot = snapshot(20_000, "");
     let read = cost(|| paws::decode(&snapshot));
     assert!(
-        read.accepted && read.peak < 2 * snapshot.len(),
+        read.accepted && 2 * read.peak < 3 * snapshot.len(),
         "{} {read:?}",
         snapshot.len()
     );
@@ -139,7 +139,7 @@ fn honest_manifests_take_less_than_twice_their_length() {
     let artifact = artifact(20_000);
     let read = cost(|| paar::decode(&artifact, artifact.len() as u64));
     assert!(
-        read.accepted && read.peak < 2 * artifact.len(),
+        read.accepted && 2 * read.peak < 3 * artifact.len(),
         "{} {read:?}",
         artifact.len()
     );
