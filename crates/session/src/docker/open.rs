@@ -30,6 +30,7 @@ const OVERDUE: u64 = 120;
 pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, SessionError> {
     spec.check()?;
     let engine = Engine::connect(&spec.endpoint)?;
+    takes_our_profile(&engine)?;
     let image = engine
         .image(&create::image_id(spec))
         .map_err(|fault| match fault {
@@ -54,6 +55,17 @@ pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, 
     };
     attest(&mut session, spec, runner, pid, readings)?;
     Ok(session)
+}
+
+/// Podman takes the option for a path on its own machine, where none of ours is.
+fn takes_our_profile(engine: &Engine) -> Result<(), SessionError> {
+    let parts = &engine.facts().parts;
+    match parts.iter().find(|(name, _)| name.contains("Podman")) {
+        None => Ok(()),
+        Some((name, version)) => Err(SessionCode::Shortfall.refuse(format_args!(
+            "{name} {version} takes no profile of system calls over its interface"
+        ))),
+    }
 }
 
 fn labels(spec: &DockerSpec, engine: &Engine) -> Result<Labels, SessionError> {

@@ -225,6 +225,23 @@ fn an_engine_that_is_too_old_is_named_before_anything_is_made() {
     assert_eq!(fake.records(), 0);
 }
 
+/// Row 49: its own profile would leave more open than ours, so it is not used instead.
+#[test]
+fn an_engine_that_takes_no_profile_of_ours_is_refused_before_anything_is_made() {
+    let podman = r#"{"Version":"4.3.1","ApiVersion":"1.41","Os":"linux","Arch":"amd64",
+        "Components":[{"Name":"Podman Engine","Version":"4.3.1"}]}"#;
+    let fake = Fake::new(|asked, _| {
+        asked
+            .starts_with("GET /version")
+            .then(|| Answer::Json(200, podman.to_owned()))
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::Shortfall, "{refused}");
+    assert!(refused.detail.contains("Podman Engine 4.3.1"), "{refused}");
+    assert!(!fake.asked().iter().any(|line| line.starts_with("POST")));
+    assert_eq!(fake.records(), 0);
+}
+
 /// The benign twin: the greeting is waited for, and only its absence ends it.
 #[test]
 fn an_honest_engine_gets_as_far_as_the_greeting() {
