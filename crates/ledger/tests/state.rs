@@ -515,3 +515,41 @@ fn a_check_counts_every_row_and_an_export_shows_them_without_secrets() {
         LedgerCode::LedgerDamaged
     );
 }
+
+#[test]
+fn what_many_threads_write_at_once_is_few_commits_and_each_has_its_own_end() {
+    let (_temp, state, ledger) = open();
+    let before = ledger.head().unwrap().seq;
+    let (shared, writer) = flightproof_ledger::Shared::start(ledger);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let shared = shared.clone();
+            scope.spawn(move || {
+                for n in 0..25 {
+                    let key = name(&format!("{thread}/{n}"));
+                    let fails = n % 5 == 4;
+                    let answer = shared.write(move |w| {
+                        let request = Digest::of(b"r");
+                        w.serve(&key, request, |_| Ok(vec![n]))?;
+                        if fails {
+                            return Err(LedgerCode::QueueFull.refuse("no"));
+                        }
+                        Ok(n)
+                    });
+                    match fails {
+                        true => assert_eq!(code(answer), LedgerCode::QueueFull),
+                        false => assert_eq!(answer.unwrap(), n),
+                    }
+                }
+            });
+        }
+    });
+    drop(shared);
+    writer.close().unwrap();
+    let ledger = Ledger::open(&state).unwrap();
+    let commits = ledger.head().unwrap().seq - before;
+    assert!(commits < 160, "{commits} commits for 160 writes");
+    assert_eq!(ledger.check().unwrap(), 160);
+    let failed = ledger.known(&name("3/4"), Digest::of(b"r")).unwrap();
+    assert_eq!(failed, None);
+}

@@ -2,9 +2,11 @@
 
 mod connect;
 mod create;
+mod shared;
 mod writing;
 
 pub(crate) use connect::check_private;
+pub use shared::{Shared, Writer};
 pub(crate) use writing::Table;
 pub use writing::{Reading, Writing};
 
