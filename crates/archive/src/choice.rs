@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 /// Asked by name and kind alone, before anything is opened: what is not admitted is never touched,
 /// be it a pipe, a link or a directory that may not be read. Calls come in one order: the entries
 /// of a directory ascend by the bytes of their paths, a directory's counted with a `/` at its end.
-pub trait Choice {
+pub trait Choice: Sync {
     /// A directory was opened and its entries are asked for next. The top directory has no path.
     ///
     /// # Errors
@@ -23,7 +23,15 @@ pub trait Choice {
 
     /// All entries of the directory that was entered last were asked for.
     fn leave(&mut self);
+
+    /// Whether a file that was admitted by its name may travel by what is in it. Asked once for each,
+    /// from more than one thread and in no order, when the file is read anyway; `head` is its first
+    /// [`HEAD_BYTES`]. If one may not, the rest is read again without it.
+    fn admits_content(&self, file: &RelPath, size: u64, head: &[u8]) -> bool;
 }
+
+/// How much of a file a choice may look at, in bytes: its first line that is not blank.
+pub const HEAD_BYTES: usize = 512;
 
 /// All of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +51,10 @@ impl Choice for Everything {
     }
 
     fn leave(&mut self) {}
+
+    fn admits_content(&self, _: &RelPath, _: u64, _: &[u8]) -> bool {
+        true
+    }
 }
 
 impl Choice for Without<'_> {
@@ -55,4 +67,8 @@ impl Choice for Without<'_> {
     }
 
     fn leave(&mut self) {}
+
+    fn admits_content(&self, _: &RelPath, _: u64, _: &[u8]) -> bool {
+        true
+    }
 }

@@ -35,7 +35,7 @@ mod workspace;
 #[doc(hidden)]
 pub use apply::rehearsal;
 pub use apply::{Applied, Kept, Recovered, apply, recover};
-pub use choice::{Choice, Everything, Without};
+pub use choice::{Choice, Everything, HEAD_BYTES, Without};
 pub use code::{ArchiveCode, ArchiveError};
 pub use directory::pack_directory;
 pub use extract::{Extracted, Extraction, extract, overlay};

@@ -2,6 +2,7 @@
 //! file that was listed or to a refusal.
 
 use crate::beneath::{self, Parents, io};
+use crate::choice::{Choice, HEAD_BYTES};
 use crate::code::ArchiveError;
 use crate::crew;
 use crate::listing::{Identity, Listed, changed, unopened};
@@ -13,6 +14,37 @@ use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+/// What reading came to: the hashes of all files in their order, or the places of those that may
+/// not travel by what is in them. The others are to be read again then.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Whole(Vec<Digest>),
+    Without(Vec<usize>),
+}
+
+impl Reading {
+    fn of(found: Vec<Option<Digest>>) -> Self {
+        let refused = found
+            .iter()
+            .enumerate()
+            .filter(|(_, digest)| digest.is_none());
+        let refused: Vec<usize> = refused.map(|(index, _)| index).collect();
+        match refused.as_slice() {
+            [] => Self::Whole(found.into_iter().flatten().collect()),
+            _ => Self::Without(refused),
+        }
+    }
+}
+
+/// Takes the files at these ascending places out of a list.
+pub(crate) fn withdraw(files: &mut Vec<Listed>, places: &[usize]) {
+    let mut place = 0;
+    files.retain(|_| {
+        place += 1;
+        places.binary_search(&(place - 1)).is_err()
+    });
+}
+
 /// The hashes of the listed files, in their order. Two threads.
 ///
 /// # Errors
@@ -20,10 +52,11 @@ use std::os::unix::fs::FileExt;
 pub(crate) fn hash(
     root: BorrowedFd<'_>,
     files: &[Listed],
+    choice: &dyn Choice,
     progress: &dyn Progress,
-) -> Result<Vec<Digest>, ArchiveError> {
+) -> Result<Reading, ArchiveError> {
     let items: Vec<_> = files.iter().map(|listed| (listed, 0)).collect();
-    read(root, &items, &|| Out::Nowhere, progress)
+    read(root, &items, &|| Out::Nowhere, choice, progress)
 }
 
 /// As [`hash`], and each file's bytes are written to `out` at the offset beside it.
@@ -34,9 +67,10 @@ pub(crate) fn copy(
     root: BorrowedFd<'_>,
     files: &[(&Listed, u64)],
     out: &File,
+    choice: &dyn Choice,
     progress: &dyn Progress,
-) -> Result<Vec<Digest>, ArchiveError> {
-    read(root, files, &|| Out::File(out), progress)
+) -> Result<Reading, ArchiveError> {
+    read(root, files, &|| Out::File(out), choice, progress)
 }
 
 /// The listed files with offsets that follow one another from `offset` on.
@@ -59,7 +93,7 @@ pub(crate) fn append(
     out: &mut Vec<u8>,
 ) -> Result<Vec<Digest>, ArchiveError> {
     let mut reader = Reader::new(root, Out::Memory(out));
-    let digests = files.iter().map(|listed| reader.file(listed, 0));
+    let digests = files.iter().map(|listed| Ok(reader.file(listed, 0)?.1));
     let digests = digests.collect::<Result<_, _>>()?;
     reader.flush()?;
     Ok(digests)
@@ -69,26 +103,30 @@ fn read<'a>(
     root: BorrowedFd<'_>,
     files: &[(&Listed, u64)],
     out: &(dyn Fn() -> Out<'a> + Sync),
+    choice: &dyn Choice,
     progress: &dyn Progress,
-) -> Result<Vec<Digest>, ArchiveError> {
+) -> Result<Reading, ArchiveError> {
     let sized = files
         .iter()
         .map(|(listed, _)| (listed.path.as_str(), listed.identity.size));
-    crew::share(
+    let found = crew::share(
         &crew::batches(sized),
         || Reader::new(root, out()),
         |reader, batch| {
             let files = files.get(batch).unwrap_or_default();
-            let digests = files
-                .iter()
-                .map(|(listed, offset)| reader.file(listed, *offset));
-            let digests: Vec<_> = digests.collect::<Result<_, _>>()?;
+            let mut digests = Vec::with_capacity(files.len());
+            for (listed, offset) in files {
+                let (head, digest) = reader.file(listed, *offset)?;
+                let travels = choice.admits_content(&listed.path, listed.identity.size, head);
+                digests.push(travels.then_some(digest));
+            }
             reader.flush()?;
             let bytes = files.iter().map(|(listed, _)| listed.identity.size).sum();
             progress.advance(files.len() as u64, bytes);
             Ok(digests)
         },
-    )
+    )?;
+    Ok(Reading::of(found))
 }
 
 /// Where bytes go that were read.
@@ -123,10 +161,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one listed file whole, to `offset`.
-    fn file(&mut self, listed: &Listed, offset: u64) -> Result<Digest, ArchiveError> {
+    /// Reads one listed file whole, to `offset`. Its first bytes are still there then, unless it is
+    /// longer than the buffer.
+    fn file(&mut self, listed: &Listed, offset: u64) -> Result<(&[u8], Digest), ArchiveError> {
         let file = self.open(listed)?;
         self.make_room(listed.identity.size, offset)?;
+        let start = self.filled;
         let digest = self.content(&file, listed)?;
         // After the read, and against the listing: this covers all that happened in between.
         let stat = rustix::fs::fstat(&file);
@@ -134,7 +174,10 @@ impl<'a> Reader<'a> {
         if Identity::of(&stat) != listed.identity {
             return Err(changed(&listed.path));
         }
-        Ok(digest)
+        let kept = self.buffer.get(start..self.filled).unwrap_or_default();
+        let whole = kept.len() as u64 == listed.identity.size;
+        let head = kept.get(..HEAD_BYTES).unwrap_or(kept);
+        Ok((if whole { head } else { &[] }, digest))
     }
 
     fn open(&mut self, listed: &Listed) -> Result<OwnedFd, ArchiveError> {
@@ -216,6 +259,7 @@ mod tests {
     use crate::choice::Everything;
     use crate::code::ArchiveCode;
     use crate::listing::list;
+    use flightproof_core::RelPath;
     use rustix::fs::{CWD, FileType};
     use std::fs::{self, OpenOptions, Permissions};
     use std::os::fd::AsFd;
@@ -323,8 +367,8 @@ mod tests {
         let out = tempfile::tempfile().unwrap();
         let placed = one_after_the_other(&files, 0);
         [
-            hash(dir.as_fd(), &files, &()).err(),
-            copy(dir.as_fd(), &placed, &out, &()).err(),
+            hash(dir.as_fd(), &files, &Everything, &()).err(),
+            copy(dir.as_fd(), &placed, &out, &Everything, &()).err(),
             append(dir.as_fd(), &files, &mut Vec::new()).err(),
         ]
         .map(|refused| refused.map(|e| e.code))
@@ -358,11 +402,47 @@ mod tests {
         let files = list(dir.as_fd(), &mut Everything).unwrap();
         let placed: Vec<_> = files.iter().zip([2, 0, 1]).collect();
         let out = tempfile::NamedTempFile::new().unwrap();
-        let digests = copy(dir.as_fd(), &placed, out.as_file(), &()).unwrap();
+        let digests = copy(dir.as_fd(), &placed, out.as_file(), &Everything, &()).unwrap();
         assert_eq!(fs::read(out.path()).unwrap(), b"bca");
-        assert_eq!(
-            digests,
-            ["a", "b", "c"].map(|name| Digest::of(name.as_bytes()))
-        );
+        let expected = ["a", "b", "c"].map(|name| Digest::of(name.as_bytes()));
+        assert_eq!(digests, Reading::Whole(expected.to_vec()));
+    }
+
+    /// Nothing that begins like this travels.
+    struct WithoutSecrets;
+
+    impl Choice for WithoutSecrets {
+        fn enter(&mut self, _: BorrowedFd<'_>, _: Option<&RelPath>) -> Result<(), ArchiveError> {
+            Ok(())
+        }
+
+        fn admits(&mut self, _: &RelPath, _: FileType) -> Result<bool, ArchiveError> {
+            Ok(true)
+        }
+
+        fn leave(&mut self) {}
+
+        fn admits_content(&self, _: &RelPath, size: u64, head: &[u8]) -> bool {
+            assert_eq!(head.len() as u64, size.min(HEAD_BYTES as u64));
+            !head.starts_with(b"secret")
+        }
+    }
+
+    #[test]
+    fn a_choice_sees_how_each_file_begins_and_takes_out_what_may_not_travel() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [("a", "secret"), ("b", "plain"), ("c", "secrets")] {
+            fs::write(root.path().join(name), text).unwrap();
+        }
+        fs::write(root.path().join("d"), "x".repeat(HEAD_BYTES + 1)).unwrap();
+        let dir = beneath::open_root(root.path()).unwrap();
+        let mut files = list(dir.as_fd(), &mut Everything).unwrap();
+        let found = hash(dir.as_fd(), &files, &WithoutSecrets, &()).unwrap();
+        assert_eq!(found, Reading::Without(vec![0, 2]));
+        withdraw(&mut files, &[0, 2]);
+        let left: Vec<_> = files.iter().map(|listed| listed.path.as_str()).collect();
+        assert_eq!(left, ["b", "d"]);
+        let found = hash(dir.as_fd(), &files, &WithoutSecrets, &()).unwrap();
+        assert!(matches!(found, Reading::Whole(digests) if digests.len() == 2));
     }
 }

@@ -5,7 +5,9 @@
     reason = "a fixture that cannot be made is a failed test"
 )]
 
-use flightproof_archive::{ArchiveCode, Choice, LeftOut, Reason, Selection, Workspace, paws};
+use flightproof_archive::{
+    ArchiveCode, Choice, HEAD_BYTES, LeftOut, Reason, Selection, Workspace, paws,
+};
 use flightproof_core::RelPath;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
@@ -45,7 +47,9 @@ fn walk(root: &Path, choice: &mut Workspace) -> Result<Vec<String>, ArchiveCode>
                 (_, true) => FileType::Symlink,
                 _ => FileType::RegularFile,
             };
-            if !choice.admits(&below, kind).map_err(|e| e.code)? {
+            if !choice.admits(&below, kind).map_err(|e| e.code)?
+                || reveals(choice, &below, kind, &entry.path())
+            {
                 continue;
             }
             match kind {
@@ -60,6 +64,16 @@ fn walk(root: &Path, choice: &mut Workspace) -> Result<Vec<String>, ArchiveCode>
     directory(root, None, choice, &mut out)?;
     out.sort();
     Ok(out)
+}
+
+/// What reading the file would tell.
+fn reveals(choice: &Workspace, path: &RelPath, kind: FileType, file: &Path) -> bool {
+    if kind != FileType::RegularFile {
+        return false;
+    }
+    let bytes = fs::read(file).unwrap();
+    let head = bytes.get(..HEAD_BYTES).unwrap_or(&bytes);
+    !choice.admits_content(path, bytes.len() as u64, head)
 }
 
 fn chosen_with(root: &Path, deny: &[&str], admit: &[&str]) -> (Vec<String>, Selection) {
@@ -262,13 +276,53 @@ fn a_private_key_stays_home_under_any_name() {
     for (path, content) in keys.iter().chain(&twins) {
         write(root.path(), path, content);
     }
-    let (paths, left_out) = chosen(root.path());
-    let mut expected = twins.map(|(path, _)| path);
+    let out = TempDir::new().unwrap();
+    let output = out.path().join("packed");
+    let mut choice = Workspace::new(&[], &["notes.txt".to_owned()]).unwrap();
+    let packed = paws::pack_file(root.path(), "w", &mut choice, &output, &()).unwrap();
+    let bytes = fs::read(&output).unwrap();
+    assert_eq!(paws::read(&bytes).unwrap().snapshot, packed);
+    let paths = packed.entries().iter().map(|entry| entry.path.as_str());
+    let mut expected: Vec<_> = twins.map(|(path, _)| path).into();
+    expected.push("notes.txt");
     expected.sort_unstable();
-    assert_eq!(paths, expected);
-    let mut expected = keys.map(|(path, _)| path);
+    assert_eq!(paths.collect::<Vec<_>>(), expected);
+    let selection = choice.into_selection();
+    let mut expected: Vec<_> = keys.map(|(path, _)| path).into();
+    expected.retain(|path| *path != "notes.txt");
     expected.sort_unstable();
-    assert_eq!(denied_names(&left_out), expected);
+    assert_eq!(denied_names(&selection.left_out), expected);
+    let admitted = selection
+        .admitted
+        .iter()
+        .map(|a| (a.path.as_str(), a.pattern.as_str()));
+    assert_eq!(admitted.collect::<Vec<_>>(), [("notes.txt", "notes.txt")]);
+    // Not a byte of a key is in the file, also not behind its end.
+    assert!(
+        !bytes
+            .windows(5)
+            .any(|window| window == b"OPENS" || window == b"PuTTY")
+    );
+}
+
+#[test]
+fn a_key_that_came_into_the_directory_is_in_no_changeset_and_one_of_the_base_is_refused() {
+    let root = TempDir::new().unwrap();
+    let output = root.path().join("out");
+    let tree = root.path().join("tree");
+    write(&tree, "a", "text\n");
+    let mut choice = Workspace::new(&[], &[]).unwrap();
+    let base = paws::pack_file(&tree, "w", &mut choice, &output, &()).unwrap();
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n";
+    write(&tree, "b", key);
+    let mut choice = Workspace::new(&[], &[]).unwrap();
+    let compared = paws::changeset_between(&base, &tree, &mut choice, &output, &()).unwrap();
+    assert!(compared.changeset.changes().is_empty());
+    assert_eq!(denied_names(&choice.into_selection().left_out), ["b"]);
+    write(&tree, "a", key);
+    let mut choice = Workspace::new(&[], &[]).unwrap();
+    let refused = paws::changeset_between(&base, &tree, &mut choice, &output, &());
+    assert_eq!(refused.unwrap_err().code, ArchiveCode::BaseLeftOut);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::format::{Format, Member};
 use crate::header::Layout;
 use crate::listing::{self, Listed};
 use crate::progress::Progress;
+use crate::reading::Reading;
 use crate::{payload, reading};
 use flightproof_core::Digest;
 use std::fs::File;
@@ -35,7 +36,7 @@ pub fn pack_file(
     let root = beneath::open_root(dir)?;
     let files = listing::list_within(root.as_fd(), &LIMITS, choice)?;
     let draft = Draft::beside(output)?;
-    let artifact = write(root.as_fd(), origin, &files, draft.file(), progress)?;
+    let artifact = write(root.as_fd(), origin, files, draft.file(), choice, progress)?;
     draft.publish()?;
     Ok(artifact)
 }
@@ -53,7 +54,7 @@ pub fn pack_to(
 ) -> Result<Artifact, ArchiveError> {
     let root = beneath::open_root(dir)?;
     let files = listing::list_within(root.as_fd(), &LIMITS, choice)?;
-    write(root.as_fd(), origin, &files, out, progress)
+    write(root.as_fd(), origin, files, out, choice, progress)
 }
 
 /// Reads an artifact up to the end of the reader and verifies every byte of it.
@@ -95,19 +96,26 @@ pub fn extract_file(file: &File, how: &Extraction<'_>) -> Result<Artifact, Archi
 fn write(
     root: BorrowedFd<'_>,
     origin: Origin,
-    files: &[Listed],
+    mut files: Vec<Listed>,
     out: &File,
+    choice: &dyn Choice,
     progress: &dyn Progress,
 ) -> Result<Artifact, ArchiveError> {
     let failed = |e| io("write the archive", e);
-    // Its hashes are not known yet. They have one length, so the length of all else is.
-    let mut artifact = outline(origin, files)?;
-    let header_bytes = artifact.header()?.len() as u64;
-    let total = header_bytes + artifact.payload_bytes();
-    check_size(total)?;
-    out.set_len(total).map_err(failed)?;
-    let placed = reading::one_after_the_other(files, header_bytes);
-    let digests = reading::copy(root, &placed, out, progress)?;
+    // Each time around there are fewer files.
+    let (mut artifact, digests) = loop {
+        // Its hashes are not known yet. They have one length, so the length of all else is.
+        let artifact = outline(origin, &files)?;
+        let header_bytes = artifact.header()?.len() as u64;
+        let total = header_bytes + artifact.payload_bytes();
+        check_size(total)?;
+        out.set_len(total).map_err(failed)?;
+        let placed = reading::one_after_the_other(&files, header_bytes);
+        match reading::copy(root, &placed, out, choice, progress)? {
+            Reading::Whole(digests) => break (artifact, digests),
+            Reading::Without(places) => reading::withdraw(&mut files, &places),
+        }
+    };
     for (file, digest) in artifact.files.iter_mut().zip(digests) {
         file.sha256 = digest;
     }

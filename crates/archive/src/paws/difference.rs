@@ -3,12 +3,12 @@ use super::{
     MAX_ENTRIES, Outline, Snapshot, Unpacked, check_archive_size, check_paths, shown, too_many,
 };
 use crate::beneath::{self, io};
-use crate::choice::Choice;
+use crate::choice::{Choice, Everything};
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::draft::Draft;
 use crate::listing::{self, Listed, changed};
 use crate::progress::Progress;
-use crate::reading;
+use crate::reading::{self, Reading};
 use flightproof_core::{Digest, RelPath};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -90,10 +90,16 @@ pub fn changeset_between(
     progress: &dyn Progress,
 ) -> Result<Compared, ArchiveError> {
     let root = beneath::open_root(dir)?;
-    let files = listing::list(root.as_fd(), choice)?;
-    refuse_left_out(root.as_fd(), base, &files)?;
-    let outline = Outline::of(base.workspace_id().to_owned(), &files)?;
-    let digests = reading::hash(root.as_fd(), &files, progress)?;
+    let mut files = listing::list(root.as_fd(), choice)?;
+    // Each time around there are fewer files.
+    let (outline, digests) = loop {
+        refuse_left_out(root.as_fd(), base, &files)?;
+        let outline = Outline::of(base.workspace_id().to_owned(), &files)?;
+        match reading::hash(root.as_fd(), &files, choice, progress)? {
+            Reading::Whole(digests) => break (outline, digests),
+            Reading::Without(places) => reading::withdraw(&mut files, &places),
+        }
+    };
     let target = outline.named(digests);
     let changeset = Changeset::between(base, &target)?;
     // Created after the listing: the output may lie in the directory itself.
@@ -187,7 +193,10 @@ fn write(
         expected.push((&entry.path, entry.sha256));
         offset += entry.size;
     }
-    let found = reading::copy(root, &placed, out, progress)?;
+    // Chosen already: only what changed since could be told from it, and that is refused.
+    let Reading::Whole(found) = reading::copy(root, &placed, out, &Everything, progress)? else {
+        return Err(ArchiveCode::FileChanged.refuse("a file that travels does not"));
+    };
     // A file can be written to without its times telling. The first reading counts.
     for ((path, expected), found) in expected.into_iter().zip(found) {
         if found != expected {

@@ -12,6 +12,7 @@ use crate::format::{Format, Member};
 use crate::header::{Behind, Layout, Length};
 use crate::listing::{self, Listed};
 use crate::progress::Progress;
+use crate::reading::Reading;
 use crate::{order, payload, reading};
 use flightproof_core::Digest;
 use std::fs::File;
@@ -43,13 +44,8 @@ pub fn pack_file(
     let files = listing::list(root.as_fd(), choice)?;
     // Created after the listing: the output may lie in the directory that is packed.
     let draft = Draft::beside(output)?;
-    let snapshot = write(
-        root.as_fd(),
-        workspace_id.into(),
-        &files,
-        draft.file(),
-        progress,
-    )?;
+    let id = workspace_id.into();
+    let snapshot = write(root.as_fd(), id, files, draft.file(), choice, progress)?;
     draft.publish()?;
     Ok(snapshot)
 }
@@ -67,7 +63,8 @@ pub fn pack_to(
 ) -> Result<Snapshot, ArchiveError> {
     let root = beneath::open_root(dir)?;
     let files = listing::list(root.as_fd(), choice)?;
-    write(root.as_fd(), workspace_id.into(), &files, out, progress)
+    let id = workspace_id.into();
+    write(root.as_fd(), id, files, out, choice, progress)
 }
 
 /// Reads a snapshot or a changeset up to the end of the reader and verifies every byte of it.
@@ -109,15 +106,22 @@ pub fn extract_file(file: &File, how: &Extraction<'_>) -> Result<Snapshot, Archi
 fn write(
     root: BorrowedFd<'_>,
     workspace_id: String,
-    files: &[Listed],
+    mut files: Vec<Listed>,
     out: &File,
+    choice: &dyn Choice,
     progress: &dyn Progress,
 ) -> Result<Snapshot, ArchiveError> {
-    let outline = Outline::of(workspace_id, files)?;
-    out.set_len(outline.header_bytes() + outline.payload_bytes())
-        .map_err(|e| io("write the archive", e))?;
-    let placed = reading::one_after_the_other(files, outline.header_bytes());
-    let digests = reading::copy(root, &placed, out, progress)?;
+    // Each time around there are fewer files.
+    let (outline, digests) = loop {
+        let outline = Outline::of(workspace_id.clone(), &files)?;
+        out.set_len(outline.header_bytes() + outline.payload_bytes())
+            .map_err(|e| io("write the archive", e))?;
+        let placed = reading::one_after_the_other(&files, outline.header_bytes());
+        match reading::copy(root, &placed, out, choice, progress)? {
+            Reading::Whole(digests) => break (outline, digests),
+            Reading::Without(places) => reading::withdraw(&mut files, &places),
+        }
+    };
     let (snapshot, header) = outline.fill(digests);
     out.write_all_at(&header, 0)
         .map_err(|e| io("write the archive", e))?;

@@ -16,9 +16,11 @@ use flightproof_core::RelPath;
 use gitignore::Patterns;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
 
 /// The choice of a working directory's files.
 ///
@@ -32,12 +34,14 @@ pub struct Workspace {
     admitted: AdmitList,
     open: Vec<Level>,
     selection: Selection,
+    /// Files that a rule about content names, with the rule, and the pattern that admits them.
+    found: Mutex<BTreeMap<RelPath, (String, Option<String>)>>,
 }
 
 /// What was chosen otherwise than by being there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What did not travel, in the order of the walk. A directory is one line.
+    /// What did not travel, ascending by path. A directory is one line.
     pub left_out: Vec<LeftOut>,
     /// What travels although the deny list names it.
     pub admitted: Vec<Admitted>,
@@ -92,7 +96,6 @@ struct Level {
     /// Its path with a slash at its end, empty at the top.
     prefix: String,
     patterns: Patterns,
-    dir: OwnedFd,
 }
 
 impl Workspace {
@@ -111,22 +114,47 @@ impl Workspace {
             admitted: AdmitList::new(admit).map_err(invalid)?,
             open: Vec::new(),
             selection: Selection::default(),
+            found: Mutex::default(),
         })
     }
 
     /// What was left out and what was admitted, after the walk.
     pub fn into_selection(self) -> Selection {
-        self.selection
+        let Selection {
+            mut left_out,
+            mut admitted,
+        } = self.selection;
+        let found = self.found.into_inner();
+        for (path, (rule, pattern)) in found.unwrap_or_else(PoisonError::into_inner) {
+            match pattern {
+                None => left_out.push(LeftOut {
+                    path,
+                    directory: false,
+                    reason: Reason::Denied { rule },
+                }),
+                // Named twice, it is still one file.
+                Some(_) if admitted.iter().any(|earlier| earlier.path == path) => {}
+                Some(pattern) => admitted.push(Admitted {
+                    path,
+                    rule,
+                    pattern,
+                }),
+            }
+        }
+        left_out.sort_by(|a, b| a.path.cmp(&b.path));
+        admitted.sort_by(|a, b| a.path.cmp(&b.path));
+        Selection { left_out, admitted }
     }
 
-    fn reason(&mut self, path: &RelPath, kind: FileType) -> Result<Option<Reason>, ArchiveError> {
+    fn reason(&mut self, path: &RelPath, kind: FileType) -> Option<Reason> {
         let directory = kind == FileType::Directory;
         if is_dot_git(path.file_name()) {
-            return Ok(Some(Reason::Git));
+            return Some(Reason::Git);
         }
-        if let Some(rule) = self.denied_by(path, kind)? {
+        if let Some(rule) = self.denied.denies(path.as_str(), directory) {
+            let rule = rule.to_owned();
             match self.admitted.admits(path.as_str(), directory) {
-                None => return Ok(Some(Reason::Denied { rule })),
+                None => return Some(Reason::Denied { rule }),
                 Some(pattern) => self.selection.admitted.push(Admitted {
                     path: path.clone(),
                     rule,
@@ -134,21 +162,7 @@ impl Workspace {
                 }),
             }
         }
-        Ok(self.ignored_by(path.as_str(), directory))
-    }
-
-    fn denied_by(&self, path: &RelPath, kind: FileType) -> Result<Option<String>, ArchiveError> {
-        let by_name = self
-            .denied
-            .denies(path.as_str(), kind == FileType::Directory);
-        match (by_name, self.open.last()) {
-            (Some(rule), _) => Ok(Some(rule.to_owned())),
-            (None, Some(level)) if kind == FileType::RegularFile => {
-                let head = head(&level.dir, path)?;
-                Ok(self.denied.denies_content(&head))
-            }
-            _ => Ok(None),
-        }
+        self.ignored_by(path.as_str(), directory)
     }
 
     /// The innermost file that decides.
@@ -171,18 +185,12 @@ impl Choice for Workspace {
     fn enter(&mut self, dir: BorrowedFd<'_>, path: Option<&RelPath>) -> Result<(), ArchiveError> {
         let prefix = path.map_or_else(String::new, |path| format!("{}/", path.as_str()));
         let patterns = read_patterns(dir, &prefix)?;
-        let dir = dir.try_clone_to_owned();
-        let dir = dir.map_err(|e| io("keep a directory open", e))?;
-        self.open.push(Level {
-            prefix,
-            patterns,
-            dir,
-        });
+        self.open.push(Level { prefix, patterns });
         Ok(())
     }
 
     fn admits(&mut self, path: &RelPath, kind: FileType) -> Result<bool, ArchiveError> {
-        let Some(reason) = self.reason(path, kind)? else {
+        let Some(reason) = self.reason(path, kind) else {
             return Ok(true);
         };
         self.selection.left_out.push(LeftOut {
@@ -195,6 +203,19 @@ impl Choice for Workspace {
 
     fn leave(&mut self) {
         self.open.pop();
+    }
+
+    fn admits_content(&self, file: &RelPath, size: u64, head: &[u8]) -> bool {
+        if size > MAX_KEY_BYTES {
+            return true;
+        }
+        let Some(rule) = self.denied.denies_content(head) else {
+            return true;
+        };
+        let pattern = self.admitted.admits(file.as_str(), false);
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.insert(file.clone(), (rule, pattern.map(str::to_owned)));
+        pattern.is_some()
     }
 }
 
@@ -226,23 +247,6 @@ fn read_patterns(dir: BorrowedFd<'_>, prefix: &str) -> Result<Patterns, ArchiveE
     Ok(Patterns::parse(&bytes))
 }
 
-/// The first bytes of a file that is small enough to be a key, none of another. What cannot be
-/// opened is refused when it is read, if it is to travel.
-fn head(dir: &OwnedFd, path: &RelPath) -> Result<Vec<u8>, ArchiveError> {
-    let mut head = Vec::new();
-    let Ok(file) = open_to_read(dir, path.file_name()) else {
-        return Ok(head);
-    };
-    if file
-        .metadata()
-        .is_ok_and(|found| found.is_file() && found.len() <= MAX_KEY_BYTES)
-    {
-        let read = file.take(HEAD_BYTES).read_to_end(&mut head);
-        read.map_err(|e| io(format_args!("read \"{path}\""), e))?;
-    }
-    Ok(head)
-}
-
 fn open_to_read(dir: impl std::os::fd::AsFd, name: &str) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     beneath::open(dir, name, flags, Mode::empty()).map(File::from)
@@ -256,5 +260,3 @@ const MAX_IGNORE_BYTES: u64 = 1 << 20;
 const MAX_IGNORE_LINES: usize = 10_000;
 /// Longest file that is looked into for a private key, 64 KiB: the longest RSA keys have 13 KiB.
 const MAX_KEY_BYTES: u64 = 64 << 10;
-/// How much of it is looked at, in bytes: its first line that is not blank.
-const HEAD_BYTES: u64 = 512;

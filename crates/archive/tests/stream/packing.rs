@@ -94,6 +94,10 @@ impl Choice for Recorded {
     fn leave(&mut self) {
         self.1.push("leave".to_owned());
     }
+
+    fn admits_content(&self, _: &RelPath, _: u64, _: &[u8]) -> bool {
+        true
+    }
 }
 
 #[test]

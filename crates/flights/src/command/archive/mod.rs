@@ -177,6 +177,10 @@ impl<C: Choice> Choice for WithoutOutput<C> {
     fn leave(&mut self) {
         self.inner.leave();
     }
+
+    fn admits_content(&self, file: &RelPath, size: u64, head: &[u8]) -> bool {
+        self.inner.admits_content(file, size, head)
+    }
 }
 
 /// Where a file that may not exist yet lies within a directory, if it does.
