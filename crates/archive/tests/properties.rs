@@ -129,4 +129,3 @@ proptest! {
         prop_assert_eq!(pack_directory(&into, "w", &[]).unwrap(), ours);
     }
 }
-
