@@ -1,7 +1,6 @@
 //! `flights cert verify`.
 
-use super::{VerifyArgs, key};
-use crate::FlightsCode;
+use super::{VerifyArgs, input, key};
 use crate::flight::Host;
 use crate::show::{self, Format};
 use flightproof_certifier::certificate::Admission;
@@ -9,7 +8,6 @@ use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::verify::{ExpectedSubject, Verified, verify as verify_certificate};
 use flightproof_core::{Decision, Exit, Refusal, Verdict, escape};
-use std::io::Read as _;
 use std::path::Path;
 
 /// Verifies a certificate and prints what it says.
@@ -23,8 +21,8 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
         .iter()
         .map(|path| key::public(path))
         .collect::<Result<Vec<_>, _>>()?;
-    let policy = Policy::parse(&read(&args.policy, MAX_POLICY_BYTES)?)?;
-    let envelope = read(&args.certificate, MAX_ENVELOPE_BYTES)?;
+    let policy = Policy::parse(&input::read(&args.policy, MAX_POLICY_BYTES)?)?;
+    let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
     let subject = subject(args)?;
     match verify_certificate(&envelope, &policy, &keys, &subject) {
         Ok(verified) => {
@@ -45,19 +43,6 @@ fn subject(args: &VerifyArgs) -> Result<ExpectedSubject, Refusal> {
         return crate::source::snapshot(path);
     }
     Host::subject(&args.repo, &args.subject)
-}
-
-/// Reads at most one byte more than the limit, so that the parser sees that it is too much.
-fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
-    let failed = |e: std::io::Error| {
-        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
-    };
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(limit as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    Ok(bytes)
 }
 
 fn accepted(verified: &Verified) -> Verdict {

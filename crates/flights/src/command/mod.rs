@@ -1,10 +1,12 @@
 //! The commands of the program, one module each.
 
 mod archive;
+mod bundle;
 mod cert;
 mod certify;
 mod doctor;
 mod explain;
+mod input;
 mod key;
 mod run;
 
@@ -35,6 +37,11 @@ enum Command {
         #[command(subcommand)]
         command: ArchiveCommand,
     },
+    /// Carry one commit as a bundle: make it, or check one that arrived.
+    Bundle {
+        #[command(subcommand)]
+        command: BundleCommand,
+    },
     /// Check certificates.
     Cert {
         #[command(subcommand)]
@@ -60,6 +67,10 @@ impl Command {
         match self {
             Self::Certify(_) | Self::Run(_) => "plan",
             Self::Archive { .. } => "archive",
+            Self::Bundle {
+                command: BundleCommand::Create { .. },
+            } => "bundle",
+            Self::Bundle { .. } => "check",
             Self::Cert { .. } => "verify",
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
@@ -230,6 +241,51 @@ struct ChoiceArgs {
 }
 
 #[derive(Subcommand)]
+enum BundleCommand {
+    /// Write one commit on a baseline as a bundle of at most 128 KiB.
+    Create {
+        /// Directory of the repository. Nothing of it is executed or obeyed.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+        /// Commit the change is based on.
+        #[arg(long, value_name = "REV")]
+        baseline: String,
+        /// The commit.
+        #[arg(long, value_name = "REV")]
+        head: String,
+        /// The bundle.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+    /// Check a bundle against its baseline, and list what it would change. Nothing is written.
+    Check {
+        /// The bundle.
+        file: PathBuf,
+        /// Directory of the repository that has the baseline.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+        /// Commit the change must be based on.
+        #[arg(long, value_name = "REV")]
+        baseline: String,
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+}
+
+/// What a commit may be.
+#[derive(Args)]
+struct RuleArgs {
+    /// A path the commit may change (repeatable). Without any: everything but protected files.
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// Author and committer the commit must have.
+    #[arg(long, value_name = "NAME <MAIL>")]
+    identity: Option<String>,
+}
+
+#[derive(Subcommand)]
 enum CertCommand {
     /// Check a certificate against keys, a subject and a policy.
     Verify(VerifyArgs),
@@ -298,6 +354,7 @@ fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
         Command::Certify(args) => certify::run(&args, format),
         Command::Run(args) => run::run(&args, format),
         Command::Archive { command } => Ok(archive::run(&command, format)),
+        Command::Bundle { command } => bundle::run(&command, format),
         Command::Cert {
             command: CertCommand::Verify(args),
         } => cert::verify(&args, format),

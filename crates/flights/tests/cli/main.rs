@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
 
 mod archive;
+mod bundle;
 mod certify;
 mod environment;
 mod explain;

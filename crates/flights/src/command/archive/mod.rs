@@ -2,14 +2,13 @@
 
 mod report;
 
-use super::{ArchiveCommand, ChoiceArgs};
-use crate::FlightsCode;
+use super::{ArchiveCommand, ChoiceArgs, input};
 use crate::meter::Meter;
 use crate::show::{self, Format};
 use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Everything, Extraction, Names};
 use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
-use flightproof_core::{Code as _, Exit, Refusal, RelPath, escape};
-use report::{MAX_SHOWN, Report};
+use flightproof_core::{Code as _, Exit, Refusal, RelPath};
+use report::Report;
 use rustix::fs::FileType;
 use std::fs::File;
 use std::io::Read as _;
@@ -99,10 +98,12 @@ fn pack(
         paws::pack_file(dir, id, choice, output, &meter)
     })?;
     drop(meter);
-    Ok(
-        Report::snapshot("pack", format!("packed into {}", place(output)), &snapshot)
-            .with_selection(selection),
+    Ok(Report::snapshot(
+        "pack",
+        format!("packed into {}", input::shown(output)),
+        &snapshot,
     )
+    .with_selection(selection))
 }
 
 fn changeset(
@@ -118,7 +119,7 @@ fn changeset(
         paws::changeset_between(&base, dir, choice, output, &meter)
     })?;
     drop(meter);
-    let detail = format!("written to {}", place(output));
+    let detail = format!("written to {}", input::shown(output));
     Ok(Report::changeset("changeset", detail, &compared.changeset).with_selection(selection))
 }
 
@@ -132,7 +133,7 @@ fn apply(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
         applied.added,
         applied.changed,
         applied.deleted,
-        place(dir)
+        input::shown(dir)
     );
     Ok(Report::changeset("apply", detail, &applied.changeset)
         .with_notes(report::aftermath(&applied)))
@@ -208,15 +209,11 @@ enum Kind {
 }
 
 fn open(path: &Path) -> Result<(File, Kind, u64), Refusal> {
-    let failed = |e: std::io::Error| {
-        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", place(path))))
-    };
+    let failed = |e: std::io::Error| input::unreadable(path, e);
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
-        return Err(FlightsCode::FileUnreadable
-            .refuse(format!("{}: not a file", place(path)))
-            .into());
+        return Err(input::unreadable(path, "not a file"));
     }
     let mut magic = [0; 5];
     let kind = match file.read_exact_at(&mut magic, 0) {
@@ -250,7 +247,7 @@ fn header(path: &Path, total: Option<u64>) -> Result<Report, Refusal> {
     let read = |most: usize| -> Result<Vec<u8>, Refusal> {
         let mut bytes = Vec::new();
         let done = (&file).take(most as u64).read_to_end(&mut bytes);
-        done.map_err(|e| FlightsCode::FileUnreadable.refuse(format!("{}: {e}", place(path))))?;
+        done.map_err(|e| input::unreadable(path, e))?;
         Ok(bytes)
     };
     Ok(match kind {
@@ -270,11 +267,6 @@ fn header(path: &Path, total: Option<u64>) -> Result<Report, Refusal> {
     })
 }
 
-/// A path of the command line as people see it.
-fn place(path: &Path) -> String {
-    escape(path.as_os_str().as_encoded_bytes(), MAX_SHOWN)
-}
-
 fn extract(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
     let (file, kind, size) = open(path)?;
     let meter = Meter::new("extracted", Some(size), format);
@@ -284,7 +276,7 @@ fn extract(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
         expected: None,
         progress: &meter as &dyn Progress,
     };
-    let detail = format!("written to {}", place(dir));
+    let detail = format!("written to {}", input::shown(dir));
     Ok(match kind {
         Kind::Workspace => Report::snapshot("extract", detail, &paws::extract_file(&file, &how)?),
         Kind::Artifact => Report::artifact("extract", &detail, paar::extract_file(&file, &how)?),

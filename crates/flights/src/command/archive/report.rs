@@ -8,7 +8,7 @@ use flightproof_core::{Decision, Digest, Verdict, escape};
 use serde::Serialize;
 
 /// Most bytes of a path in a line for people: the longest a manifest allows, escaped.
-pub(super) const MAX_SHOWN: usize = 2048;
+const MAX_SHOWN: usize = 2048;
 
 /// A verdict with what it is about.
 #[derive(Serialize)]

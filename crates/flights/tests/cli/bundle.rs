@@ -1,0 +1,115 @@
+//! `flights bundle`, on real repositories.
+
+use crate::environment::{Environment, Run};
+use insta::assert_snapshot;
+use std::collections::BTreeMap;
+use std::fs;
+
+fn bundle(environment: &Environment, args: &[&str], more: &[&str]) -> Run {
+    let (repo, file) = (environment.path("repo"), environment.path("c.bundle"));
+    let (repo, file) = (repo.to_str().unwrap(), file.to_str().unwrap());
+    let mut all = vec!["bundle"];
+    all.extend(
+        args.iter()
+            .map(|arg| if *arg == "FILE" { file } else { arg }),
+    );
+    all.extend(["--repo", repo]);
+    all.extend(more);
+    environment.flights(&all)
+}
+
+fn create(environment: &Environment, baseline: &str, head: &str, more: &[&str]) -> Run {
+    let args = [
+        "create",
+        "--baseline",
+        baseline,
+        "--head",
+        head,
+        "-o",
+        "FILE",
+    ];
+    bundle(environment, &args, more)
+}
+
+fn check(environment: &Environment, baseline: &str, more: &[&str]) -> Run {
+    bundle(
+        environment,
+        &["check", "FILE", "--baseline", baseline],
+        more,
+    )
+}
+
+#[test]
+fn a_commit_is_carried_as_a_bundle_and_says_what_it_changes() {
+    let environment = Environment::with_pricing();
+    let repository = environment.listing("repo");
+    assert_snapshot!(create(&environment, "main", "candidate", &[]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 1 changed path, 616 bytes: written to $TREE/c.bundle
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
+    assert_snapshot!(check(&environment, "main", &["--grant", "src"]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 1 changed path, 616 bytes: it keeps every rule, and git finds the same objects in it
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
+    let json = check(&environment, "main", &["--format", "json"]).json();
+    assert_eq!(json["head"], environment.git(&["rev-parse", "candidate"]));
+    assert_eq!(json["changes"][0]["path"], "src/main.rs");
+    assert_eq!(environment.listing("repo"), repository, "the repository");
+}
+
+#[test]
+fn a_bundle_that_breaks_a_rule_is_refused_where_it_is_made_and_where_it_arrives() {
+    let environment = Environment::with_pricing();
+    assert_eq!(create(&environment, "main", "candidate", &[]).code, 0);
+    let refused = |run: Run| format!("{} {}", run.code, run.stdout.lines().next().unwrap());
+    let identity = ["--identity", "Somebody Else <else@example.invalid>"];
+    assert_snapshot!(refused(check(&environment, "main", &identity)), @"10 REFUSED at check: importer/IDENTITY_MISMATCH: author: got An Author <author@example.invalid>, expected Somebody Else <else@example.invalid>");
+    assert_snapshot!(refused(check(&environment, "main", &["--grant", "docs"])), @"10 REFUSED at check: importer/PATH_NOT_GRANTED: src/main.rs");
+    assert_snapshot!(refused(check(&environment, "candidate", &[])), @"10 REFUSED at check: importer/BUNDLE_PREREQUISITE: got -00fcbb95491ab1aaee36cb4d49e4ed6eb83b5903, expected -0a16101b9d25ddc8892f1875a29552665e848c07");
+    assert_snapshot!(refused(create(&environment, "main", "main", &[])), @"10 REFUSED at bundle: importer/NO_CHANGE: both are 00fcbb95491ab1aaee36cb4d49e4ed6eb83b5903");
+    let ignore = BTreeMap::from([(".gitattributes".to_owned(), "* -text\n".to_owned())]);
+    environment.candidate("attributes", &ignore);
+    assert_snapshot!(refused(create(&environment, "main", "attributes", &[])), @"10 REFUSED at bundle: importer/PROTECTED_PATH: .gitattributes (.gitattributes)");
+    let granted = create(
+        &environment,
+        "main",
+        "attributes",
+        &["--grant", ".gitattributes"],
+    );
+    assert_eq!(granted.code, 0, "{}", granted.text);
+}
+
+#[test]
+fn no_damaged_bundle_is_taken() {
+    let environment = Environment::with_pricing();
+    assert_eq!(create(&environment, "main", "candidate", &[]).code, 0);
+    let file = environment.path("c.bundle");
+    let whole = fs::read(&file).unwrap();
+    for place in [0, 20, 60, whole.len() / 2, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        fs::write(&file, &bytes).unwrap();
+        let run = check(&environment, "main", &["--format", "json"]);
+        assert_eq!(run.code, 10, "{place}: {}", run.text);
+    }
+    fs::write(&file, [&whole[..], b"\0"].concat()).unwrap();
+    assert_eq!(check(&environment, "main", &[]).code, 10);
+    fs::write(&file, vec![b'#'; (128 << 10) + 1]).unwrap();
+    let run = check(&environment, "main", &["--format", "json"]);
+    assert_eq!(
+        run.json()["code"],
+        "importer/BUNDLE_OVER_LIMIT",
+        "{}",
+        run.text
+    );
+}
