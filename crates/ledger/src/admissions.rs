@@ -99,10 +99,10 @@ impl Ledger {
     }
 }
 
-pub(crate) const ADMISSIONS: Table = Table {
-    name: "admissions",
-    columns: "id, repository, branch, baseline, head, certificate, state, intended_at, settled_at, receipt",
-};
+pub(crate) static ADMISSIONS: Table = Table::new(
+    "admissions",
+    "id, repository, branch, baseline, head, certificate, state, intended_at, settled_at, receipt",
+);
 
 struct Standing {
     certificate: String,

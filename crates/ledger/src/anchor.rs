@@ -9,6 +9,7 @@ use crate::{LedgerCode, LedgerError};
 use flightproof_core::Digest;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -39,7 +40,9 @@ impl Head {
 pub(crate) struct Anchor {
     file: File,
     /// Anchored, but perhaps not on disk yet.
-    unsynced: std::cell::Cell<bool>,
+    unsynced: Cell<bool>,
+    /// What the file held when it was last read, and which head that was.
+    seen: RefCell<Option<([u8; FILE_BYTES], Head)>>,
 }
 
 /// The right to write: one at a time, over all processes. Given back when dropped.
@@ -87,7 +90,8 @@ impl Anchor {
         crate::store::check_private(&found, "anchor")?;
         Ok(Self {
             file,
-            unsynced: std::cell::Cell::new(false),
+            unsynced: Cell::new(false),
+            seen: RefCell::new(None),
         })
     }
 
@@ -115,12 +119,19 @@ impl Anchor {
     pub(crate) fn read(&self, identity: &[u8; 16]) -> Result<Head, LedgerError> {
         let mut bytes = [0; FILE_BYTES];
         self.file.read_exact_at(&mut bytes, 0).map_err(unanchored)?;
+        if let Some((seen, head)) = *self.seen.borrow()
+            && seen == bytes
+        {
+            return Ok(head);
+        }
         let (even, odd) = bytes.split_at(SLOT_BYTES);
-        [even, odd]
+        let head = [even, odd]
             .into_iter()
             .filter_map(|slot| read_slot(slot, identity))
             .max_by_key(|head| head.seq)
-            .ok_or_else(|| unanchored("it is damaged, or another ledger's"))
+            .ok_or_else(|| unanchored("it is damaged, or another ledger's"))?;
+        *self.seen.borrow_mut() = Some((bytes, head));
+        Ok(head)
     }
 
     /// The head that was last anchored, whichever ledger it belongs to.
@@ -139,9 +150,15 @@ impl Anchor {
         head: Head,
         now: bool,
     ) -> Result<(), LedgerError> {
+        let (at, slot) = ((head.seq % 2) * SLOT, slot(identity, head));
         self.file
-            .write_all_at(&slot(identity, head)[..USED], (head.seq % 2) * SLOT)
+            .write_all_at(&slot[..USED], at)
             .map_err(unanchored)?;
+        if let Some((seen, last)) = &mut *self.seen.borrow_mut() {
+            let at = if at == 0 { 0 } else { SLOT_BYTES };
+            seen[at..at + USED].copy_from_slice(&slot[..USED]);
+            *last = head;
+        }
         self.unsynced.set(true);
         if now || head.seq.is_multiple_of(SYNC_EVERY) {
             self.sync()?;
@@ -175,8 +192,8 @@ pub(crate) const SYNC_EVERY: u64 = 64;
 pub(crate) const REMEMBERED: u64 = 1024;
 
 /// A slot has a disk sector of its own.
-const SLOT_BYTES: usize = 4096;
-const SLOT: u64 = 4096;
+const SLOT_BYTES: usize = 512;
+const SLOT: u64 = 512;
 const FILE_BYTES: usize = 2 * SLOT_BYTES;
 /// Magic, identity, number, chain, check.
 const USED: usize = 8 + 16 + 8 + 32 + 32;

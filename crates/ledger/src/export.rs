@@ -48,7 +48,7 @@ impl Ledger {
 }
 
 /// Every table whose rows are sealed.
-pub(crate) const TABLES: &[&Table] = &[
+pub(crate) static TABLES: &[&Table] = &[
     &crate::admissions::ADMISSIONS,
     &crate::hold::CAPS,
     &crate::hold::DAYS,

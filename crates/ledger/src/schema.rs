@@ -224,7 +224,7 @@ const CURRENT: &[&str] = &[
     lease TEXT,
     token INTEGER,
     answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
-    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state IN ('answered', 'forgotten'))),
+    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state = 'forgotten')),
     seal INTEGER NOT NULL
 ) STRICT",
     "CREATE INDEX work_in_progress ON inbox (lease) WHERE state = 'working'",

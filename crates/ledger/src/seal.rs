@@ -1,6 +1,6 @@
 //! A digest over the columns of a row, and over what a transaction changed.
 
-use flightproof_core::Hasher;
+use flightproof_core::{Digest, Hasher};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ToSql};
@@ -22,11 +22,15 @@ pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
         for column in 0..context.len() {
             take(&mut hasher, context.get_raw(column));
         }
-        let digest = hasher.finish();
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest.as_bytes()[..8]);
-        Ok((u64::from_be_bytes(first) >> (u64::BITS - BITS)).cast_signed())
+        Ok(of(&hasher.finish()))
     })
+}
+
+/// The seal of a row whose columns have this digest.
+pub(crate) fn of(columns: &Digest) -> i64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&columns.as_bytes()[..8]);
+    (u64::from_be_bytes(first) >> (u64::BITS - BITS)).cast_signed()
 }
 
 /// Takes a parameter as SQLite will store it.

@@ -170,7 +170,7 @@ fn an_anchor_that_a_dead_program_left_behind_is_brought_up() {
     std::fs::write(&anchor, first).unwrap();
     let ledger = Ledger::open(&state).unwrap();
     assert_eq!((ledger.head().unwrap(), head.seq), (head, 70));
-    assert_eq!(std::fs::read(&anchor).unwrap().len(), 8192);
+    assert_eq!(std::fs::read(&anchor).unwrap().len(), 1024);
     drop(ledger);
     assert_eq!(Ledger::open(&state).unwrap().head().unwrap(), head);
 }

@@ -538,22 +538,17 @@ impl Writing<'_> {
     }
 }
 
-pub(crate) const HOLDS: Table = Table {
-    name: "holds",
-    columns: "id, run, request, parent, parent_cap, utc_day, limit_micros, held, state, actual, evidence, reserved_at, changed_at",
-};
-pub(crate) const CAPS: Table = Table {
-    name: "caps",
-    columns: "id, scope, micro_usd, micro_eur, rate, stated_at",
-};
-pub(crate) const DAYS: Table = Table {
-    name: "days",
-    columns: "id, utc_day, confirmed, noted_at",
-};
-pub(crate) const INCIDENTS: Table = Table {
-    name: "incidents",
-    columns: "id, run, kind, claimed, added, utc_day, seen_at",
-};
+pub(crate) static HOLDS: Table = Table::new(
+    "holds",
+    "id, run, request, parent, parent_cap, utc_day, limit_micros, held, state, actual, evidence, reserved_at, changed_at",
+);
+pub(crate) static CAPS: Table =
+    Table::new("caps", "id, scope, micro_usd, micro_eur, rate, stated_at");
+pub(crate) static DAYS: Table = Table::new("days", "id, utc_day, confirmed, noted_at");
+pub(crate) static INCIDENTS: Table = Table::new(
+    "incidents",
+    "id, run, kind, claimed, added, utc_day, seen_at",
+);
 
 /// On the day, ever, held, of the parent, and whether every row is whole.
 const BOOKS: &str = "

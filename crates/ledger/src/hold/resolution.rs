@@ -100,7 +100,7 @@ fn verify(statement: &[u8], signed: &Signed) -> Result<(), LedgerError> {
         .map_err(|_| unsigned("the signature does not fit the statement"))
 }
 
-pub(crate) const RESOLUTIONS: Table = Table {
-    name: "resolutions",
-    columns: "run, micro_usd, evidence, statement, key, signature, resolved_at",
-};
+pub(crate) static RESOLUTIONS: Table = Table::new(
+    "resolutions",
+    "run, micro_usd, evidence, statement, key, signature, resolved_at",
+);

@@ -90,19 +90,20 @@ impl Ledger {
     pub fn forget(&mut self, key: &Name) -> Result<(), LedgerError> {
         self.write(|w| {
             let row = w.inbox_row(key)?;
-            match decide(
-                row.as_ref().map_or(KeyState::Free, |r| r.state),
-                KeyEvent::Forget,
-            )
-            .1
-            {
+            let state = row.as_ref().map_or(KeyState::Free, |row| row.state);
+            let answer = row.and_then(|row| row.answer).unwrap_or_default();
+            match decide(state, KeyEvent::Forget).1 {
                 KeyEffect::Same => Ok(()),
                 KeyEffect::Store => w
                     .update(
                         &INBOX,
-                        "state = ?2, answer = NULL",
+                        "state = ?2, answer = NULL, answer_digest = ?3",
                         "id = ?1",
-                        &[&row_id(key), &KeyState::Forgotten.word()],
+                        &[
+                            &row_id(key),
+                            &KeyState::Forgotten.word(),
+                            Digest::of(&answer).as_bytes(),
+                        ],
                     )
                     .map(drop),
                 _ => Err(LedgerCode::KeyState.refuse(format!("{key} has no answer"))),
@@ -113,7 +114,21 @@ impl Ledger {
 
 impl Reading<'_> {
     fn known(&self, key: &Name, request: Digest) -> Result<Option<Received>, LedgerError> {
-        let Some(row) = self.inbox_row(key)? else {
+        self.judge(key, request, self.inbox_row(key)?)
+    }
+
+    /// As above, for a writer: if only the index knows the key, inserting it is refused.
+    fn known_or_new(&self, key: &Name, request: Digest) -> Result<Option<Received>, LedgerError> {
+        self.judge(key, request, self.row_by_number(key)?)
+    }
+
+    fn judge(
+        &self,
+        key: &Name,
+        request: Digest,
+        row: Option<InboxRow>,
+    ) -> Result<Option<Received>, LedgerError> {
+        let Some(row) = row else {
             return Ok(None);
         };
         let owner_alive = match (&row.lease, row.token) {
@@ -128,29 +143,36 @@ impl Reading<'_> {
     /// Two structures must agree that a key is new: the rows, found by a number made from the key,
     /// and the index of keys. A damaged page is in one of them only.
     fn inbox_row(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
+        let row = self.row_by_number(key)?;
+        if row.is_some() {
+            return Ok(row);
+        }
+        let hidden = self.first(
+            "SELECT 1 FROM inbox INDEXED BY sqlite_autoindex_inbox_1 WHERE key = ?1",
+            &[key],
+            |_| Ok(()),
+        )?;
+        match hidden {
+            None => Ok(None),
+            Some(()) => {
+                Err(LedgerCode::LedgerDamaged
+                    .refuse(format!("{key} is in the index and has no row")))
+            }
+        }
+    }
+
+    fn row_by_number(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
         let row = self
             .sealed(&INBOX, "id = ?1", &[&row_id(key)], |row| {
                 Ok(InboxRow::read(row))
             })?
             .transpose()?;
         match row {
-            Some(row) if row.key == key.as_str() => Ok(Some(row)),
-            Some(row) => {
+            Some(row) if row.key != key.as_str() => {
                 Err(LedgerCode::LedgerDamaged
                     .refuse(format!("{key} and {} have one number", row.key)))
             }
-            None => {
-                let hidden = self.first(
-                    "SELECT 1 FROM inbox INDEXED BY sqlite_autoindex_inbox_1 WHERE key = ?1",
-                    &[key],
-                    |_| Ok(()),
-                )?;
-                match hidden {
-                    None => Ok(None),
-                    Some(()) => Err(LedgerCode::LedgerDamaged
-                        .refuse(format!("{key} is in the index and has no row"))),
-                }
-            }
+            row => Ok(row),
         }
     }
 }
@@ -167,7 +189,7 @@ impl Writing<'_> {
         lease: &Lease,
     ) -> Result<Received, LedgerError> {
         self.check_lease(lease)?;
-        if let Some(known) = self.known(key, request)? {
+        if let Some(known) = self.known_or_new(key, request)? {
             return Ok(known);
         }
         self.insert(
@@ -212,7 +234,7 @@ impl Writing<'_> {
         request: Digest,
         effect: impl FnOnce(&Self) -> Result<Vec<u8>, LedgerError>,
     ) -> Result<Received, LedgerError> {
-        if let Some(known) = self.known(key, request)? {
+        if let Some(known) = self.known_or_new(key, request)? {
             return Ok(known);
         }
         let answer = effect(self)?;
@@ -227,7 +249,7 @@ impl Writing<'_> {
                 &None::<String>,
                 &None::<i64>,
                 &answer,
-                Digest::of(&answer).as_bytes(),
+                &None::<Vec<u8>>,
             ],
         )?;
         Ok(Received::Answered(answer))
@@ -252,14 +274,9 @@ impl Writing<'_> {
         }
         self.update(
             &INBOX,
-            "state = ?2, answer = ?3, answer_digest = ?4",
+            "state = ?2, answer = ?3",
             "id = ?1",
-            &[
-                &row_id(key),
-                &after.word(),
-                &answer,
-                Digest::of(answer).as_bytes(),
-            ],
+            &[&row_id(key), &after.word(), &answer],
         )
         .map(drop)
     }
@@ -283,10 +300,10 @@ impl Writing<'_> {
 /// Largest answer, bytes: answers are documents, files travel by digest.
 const MAX_BODY: usize = 1 << 20;
 
-pub(crate) const INBOX: Table = Table {
-    name: "inbox",
-    columns: "id, key, request, state, lease, token, answer, answer_digest",
-};
+pub(crate) static INBOX: Table = Table::new(
+    "inbox",
+    "id, key, request, state, lease, token, answer, answer_digest",
+);
 
 /// A number made from the key: two of a million keys share one with a chance of 1 in 20 million,
 /// and then the second is refused.

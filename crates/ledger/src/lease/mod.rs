@@ -194,10 +194,8 @@ impl Writing<'_> {
     }
 }
 
-pub(crate) const LEASES: Table = Table {
-    name: "leases",
-    columns: "name, token, owner, granted_at, expires_at",
-};
+pub(crate) static LEASES: Table =
+    Table::new("leases", "name, token, owner, granted_at, expires_at");
 
 fn lost(name: &Name, token: u64, state: LeaseState) -> LedgerError {
     LedgerCode::LeaseLost.refuse(format!("{name}: token {token}, now at {}", state.token()))

@@ -214,14 +214,9 @@ impl Writing<'_> {
 /// Letters that may wait for one receiver: a flight that never comes back must not fill the disk.
 const MOST_WAITING: i64 = 1024;
 
-pub(crate) const FLIGHTS: Table = Table {
-    name: "flights",
-    columns: "name, parent",
-};
-pub(crate) const LETTERS: Table = Table {
-    name: "letters",
-    columns: "id, sender, receiver, key, digest, body, taken",
-};
+pub(crate) static FLIGHTS: Table = Table::new("flights", "name, parent");
+pub(crate) static LETTERS: Table =
+    Table::new("letters", "id, sender, receiver, key, digest, body, taken");
 
 fn read_letter(row: &Row<'_>) -> Result<Letter, LedgerError> {
     let text = |column: usize| row.get::<_, String>(column).map_err(unreadable);

@@ -251,10 +251,10 @@ impl Writing<'_> {
 /// Largest outcome, bytes: counts, digests and codes.
 const MAX_OUTCOME: usize = 4096;
 
-pub(crate) const RECORDS: Table = Table {
-    name: "records",
-    columns: "id, session, key, kind, request, state, lease, token, outcome",
-};
+pub(crate) static RECORDS: Table = Table::new(
+    "records",
+    "id, session, key, kind, request, state, lease, token, outcome",
+);
 
 struct RecordRow {
     id: i64,

@@ -186,10 +186,7 @@ enum Role {
     Sender { nonce: [u8; 32], key: [u8; 32] },
 }
 
-pub(crate) const GRANTS: Table = Table {
-    name: "grants",
-    columns: "id, link, role, secret, nonce, key",
-};
+pub(crate) static GRANTS: Table = Table::new("grants", "id, link, role, secret, nonce, key");
 /// First word of a grant's text.
 const PREFIX: &str = "flightproof-grant-1";
 

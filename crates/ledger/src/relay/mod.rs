@@ -522,18 +522,9 @@ impl Writing<'_> {
 /// Most messages of a burst: one synchronisation at each end for all of them.
 const BURST: u64 = wire::MOST_MESSAGES as u64;
 
-pub(crate) const LINKS: Table = Table {
-    name: "links",
-    columns: "link, queued, acknowledged, applied",
-};
-pub(crate) const OUTBOX: Table = Table {
-    name: "outbox",
-    columns: "link, seq, key, digest, body, answer",
-};
-pub(crate) const ARRIVALS: Table = Table {
-    name: "arrivals",
-    columns: "link, seq, key, digest, answer",
-};
+pub(crate) static LINKS: Table = Table::new("links", "link, queued, acknowledged, applied");
+pub(crate) static OUTBOX: Table = Table::new("outbox", "link, seq, key, digest, body, answer");
+pub(crate) static ARRIVALS: Table = Table::new("arrivals", "link, seq, key, digest, answer");
 
 fn message_digest(key: &Name, body: &[u8]) -> Digest {
     let mut hasher = Hasher::new();

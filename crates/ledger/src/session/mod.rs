@@ -95,10 +95,7 @@ impl Writing<'_> {
     }
 }
 
-pub(crate) const SESSIONS: Table = Table {
-    name: "sessions",
-    columns: "name, state, changed_at",
-};
+pub(crate) static SESSIONS: Table = Table::new("sessions", "name, state, changed_at");
 
 fn read_state(word: &str) -> Result<SessionState, LedgerError> {
     SessionState::from_word(word).ok_or_else(|| unreadable("a session of no known state"))

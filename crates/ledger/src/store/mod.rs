@@ -28,6 +28,8 @@ pub struct Ledger {
     anchor: Anchor,
     identity: [u8; 16],
     directory: PathBuf,
+    /// The last head this handle wrote.
+    last: Option<Head>,
     poisoned: bool,
 }
 
@@ -64,6 +66,7 @@ impl Ledger {
             anchor,
             identity,
             directory: directory.to_owned(),
+            last: None,
             poisoned: false,
         };
         ledger.hold_against_anchor()?;
@@ -154,7 +157,7 @@ impl Ledger {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(unreadable)?;
-        let writing = Writing::begin(&tx, &self.anchor, &self.identity)?;
+        let writing = Writing::begin(&tx, &self.anchor, &self.identity, self.last)?;
         let answer = change(&writing);
         if writing.storage_failed() {
             self.poisoned = true;
@@ -178,6 +181,7 @@ impl Ledger {
                 .map_err(|e| LedgerCode::CommitUncertain.refuse(e.detail))
         });
         drop(turn);
+        self.last = Some(head);
         if anchored.is_err() {
             self.poisoned = true;
         }

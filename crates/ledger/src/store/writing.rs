@@ -6,6 +6,7 @@ use flightproof_core::{Digest, Hasher};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 /// One moment of the ledger.
 #[derive(Debug)]
@@ -24,8 +25,21 @@ impl<'a> Reading<'a> {
 
     /// The last commit, found from the anchored one: an anchor may be behind, never ahead.
     pub(super) fn head(&self, anchor: &Anchor, identity: &[u8; 16]) -> Result<Head, LedgerError> {
-        let anchored = anchor.read(identity)?;
-        let mut head = self.anchored(anchored, identity)?;
+        self.head_from(anchor.read(identity)?, identity, None)
+    }
+
+    /// `last` is a head this connection has seen: it need not be looked up again.
+    fn head_from(
+        &self,
+        anchored: Head,
+        identity: &[u8; 16],
+        last: Option<Head>,
+    ) -> Result<Head, LedgerError> {
+        let mut head = if last == Some(anchored) {
+            anchored
+        } else {
+            self.anchored(anchored, identity)?
+        };
         for _ in 0..REMEMBERED {
             match self.head_at(head.seq + 1)? {
                 Some(next) if next.seq == head.seq + 1 => head = next,
@@ -161,9 +175,12 @@ impl<'a> Reading<'a> {
             self.storage_failed.set(true);
         }
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                LedgerCode::LedgerDamaged.refuse(error)
-            }
+            // What was looked up and not found was there: a row that a damaged page hides.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation,
+            ) => LedgerCode::LedgerDamaged.refuse(error),
             _ => unreadable(error),
         }
     }
@@ -201,9 +218,10 @@ impl<'a> Writing<'a> {
         connection: &'a Connection,
         anchor: &Anchor,
         identity: &[u8; 16],
+        last: Option<Head>,
     ) -> Result<Self, LedgerError> {
         let reading = Reading::new(connection);
-        let head = reading.head(anchor, identity)?;
+        let head = reading.head_from(anchor.read(identity)?, identity, last)?;
         let mut log = Hasher::new();
         log.update(head.chain.as_bytes());
         Ok(Self {
@@ -215,19 +233,24 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Runs one statement that changes rows; returns how many. Statement and values go into the
-    /// chain of heads.
-    pub(crate) fn change(
+    /// Runs one statement that changes rows; returns how many. What it does and with which values goes
+    /// into the chain of heads.
+    fn change(
         &self,
+        what: &str,
         sql: &str,
         parameters: &[&dyn ToSql],
     ) -> Result<usize, LedgerError> {
         let mut log = self.log.borrow_mut();
-        seal::take(&mut log, rusqlite::types::ValueRef::Text(sql.as_bytes()));
+        seal::take(&mut log, rusqlite::types::ValueRef::Text(what.as_bytes()));
         for parameter in parameters {
             seal::take_parameter(&mut log, *parameter).map_err(unreadable)?;
         }
         self.changed.set(true);
+        self.run(sql, parameters)
+    }
+
+    fn run(&self, sql: &str, parameters: &[&dyn ToSql]) -> Result<usize, LedgerError> {
         self.reading
             .connection
             .prepare_cached(sql)
@@ -237,7 +260,19 @@ impl<'a> Writing<'a> {
 
     /// Inserts a sealed row; the values are those of the table's columns, in order.
     pub(crate) fn insert(&self, table: &Table, values: &[&dyn ToSql]) -> Result<(), LedgerError> {
-        self.change(&table.insert(), values).map(drop)
+        let mut columns = Hasher::new();
+        for value in values {
+            seal::take_parameter(&mut columns, *value).map_err(unreadable)?;
+        }
+        let columns = columns.finish();
+        let seal = seal::of(&columns);
+        let mut log = self.log.borrow_mut();
+        log.update(table.name.as_bytes());
+        log.update(columns.as_bytes());
+        self.changed.set(true);
+        let mut sealed = values.to_vec();
+        sealed.push(&seal);
+        self.run(table.insert(), &sealed).map(drop)
     }
 
     /// The number the next row of an AUTOINCREMENT table gets: never one that was given before.
@@ -260,10 +295,8 @@ impl<'a> Writing<'a> {
         parameters: &[&dyn ToSql],
     ) -> Result<usize, LedgerError> {
         let (name, columns) = (table.name, table.columns);
-        let changed = self.change(
-            &format!("UPDATE {name} SET {assignments} WHERE {condition}"),
-            parameters,
-        )?;
+        let statement = format!("UPDATE {name} SET {assignments} WHERE {condition}");
+        let changed = self.change(&statement, &statement, parameters)?;
         if changed > 0 {
             self.reading
                 .connection
@@ -348,9 +381,20 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// Every column but `seal`, in order, as SQL lists them.
     pub(crate) columns: &'static str,
+    select: OnceLock<String>,
+    insert: OnceLock<String>,
 }
 
 impl Table {
+    pub(crate) const fn new(name: &'static str, columns: &'static str) -> Self {
+        Self {
+            name,
+            columns,
+            select: OnceLock::new(),
+            insert: OnceLock::new(),
+        }
+    }
+
     /// Column of a selected row that says whether its seal is right.
     fn width(&self) -> usize {
         self.columns.split(',').count()
@@ -358,20 +402,20 @@ impl Table {
 
     fn select(&self, condition: &str) -> String {
         let (name, columns) = (self.name, self.columns);
-        format!(
-            "SELECT {columns}, seal = {}({columns}) FROM {name} WHERE {condition}",
-            seal::FUNCTION
-        )
+        let all = self.select.get_or_init(|| {
+            let seal = seal::FUNCTION;
+            format!("SELECT {columns}, seal = {seal}({columns}) FROM {name} WHERE ")
+        });
+        format!("{all}{condition}")
     }
 
-    fn insert(&self) -> String {
+    fn insert(&self) -> &str {
         let (name, columns) = (self.name, self.columns);
-        let places: Vec<String> = (1..=self.width()).map(|n| format!("?{n}")).collect();
-        let places = places.join(", ");
-        format!(
-            "INSERT INTO {name} ({columns}, seal) VALUES ({places}, {}({places}))",
-            seal::FUNCTION
-        )
+        self.insert.get_or_init(|| {
+            let places: Vec<String> = (1..=self.width() + 1).map(|n| format!("?{n}")).collect();
+            let places = places.join(", ");
+            format!("INSERT INTO {name} ({columns}, seal) VALUES ({places})")
+        })
     }
 
     fn whole<T>(&self, whole: bool, value: T) -> Result<T, LedgerError> {
