@@ -1,4 +1,5 @@
-use crate::hold::{HoldEffect, HoldEvent, stored};
+use crate::hold::rows::stored;
+use crate::hold::{HoldEffect, HoldEvent};
 use crate::store::{Table, Writing, seconds};
 use crate::{Hold, Ledger, LedgerCode, LedgerError, Name};
 use ed25519_dalek::{Signature, VerifyingKey};
