@@ -64,8 +64,8 @@ impl SecretKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// The signature of a message.
-    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+    /// The signature of a message. Whoever signs says in the message what it is.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }
 }

@@ -70,6 +70,9 @@ flightproof_core::refusal_codes! {
         /// A file the command needs cannot be read.
         FileUnreadable = "FILE_UNREADABLE", Usage,
             "a file named on the command line cannot be read", "nothing is assumed in its place", "check the path";
+        /// An amount of money is none.
+        AmountInvalid = "AMOUNT_INVALID", Usage,
+            "an amount of money on the command line is none", "money is counted exactly, or not at all", "state --usd AMOUNT, or --eur AMOUNT with --rate RATE";
         /// A written certificate does not verify.
         SelfCheck = "SELF_CHECK", Ours,
             "the certificate just signed does not verify", "what was written is not what was meant", "report this with the output directory attached";

@@ -1,6 +1,7 @@
 //! Every refusal code of the program, in one list.
 
 use crate::FlightsCode;
+use flightproof_agent::AgentCode;
 use flightproof_archive::ArchiveCode;
 use flightproof_certifier::CertifierCode;
 use flightproof_core::{Code, Explanation};
@@ -15,7 +16,8 @@ pub fn all() -> Vec<&'static Explanation> {
     fn family<C: Code>() -> impl Iterator<Item = &'static Explanation> {
         C::ALL.iter().map(|code| code.explanation())
     }
-    let mut all: Vec<_> = family::<ArchiveCode>()
+    let mut all: Vec<_> = family::<AgentCode>()
+        .chain(family::<ArchiveCode>())
         .chain(family::<CertifierCode>())
         .chain(family::<FlightsCode>())
         .chain(family::<FrameCode>())

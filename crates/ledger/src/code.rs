@@ -50,13 +50,13 @@ flightproof_core::refusal_codes! {
             "a name is empty, too long, or has a character that names do not have", "a name with spaces or control characters deceives whoever reads the log", "use up to 200 letters, digits and . _ : / @ + -";
         /// Nothing bounds the spending.
         CapMissing = "CAP_MISSING", Configuration,
-            "no total cap was stated, so nothing may be spent", "money without a bound is spent without a bound", "state one with `flights spend`";
+            "no total cap was stated, so nothing may be spent", "money without a bound is spent without a bound", "state one with `flights spend cap total --usd AMOUNT`";
         /// The hold does not fit.
         CapExceeded = "CAP_EXCEEDED", Policy,
             "the run's hold would go over a cap", "what is held counts as spent until the opposite is known", "ask for less, wait for the next UTC day, resolve runs of unknown outcome, or raise the cap";
         /// The clock is far ahead of the last day seen.
         ClockJumped = "CLOCK_JUMPED", Environment,
-            "the clock is more than one day past the last day on which something was held", "a clock that runs ahead would open one daily budget after the other", "check the clock, then confirm the day with `flights spend`";
+            "the clock is more than one day past the last day on which something was held", "a clock that runs ahead would open one daily budget after the other", "check the clock, then confirm the day with `flights spend confirm-day DAY`";
         /// The run or parent is known with other figures.
         HoldDiffers = "HOLD_DIFFERS", Usage,
             "money is already held for this run under another request, or its parent has another cap", "one run has one hold", "use a new name for a new run";

@@ -1,18 +1,22 @@
 //! The commands of the program, one module each.
 
+mod agent;
 mod archive;
 mod bundle;
 mod cert;
 mod certify;
+mod day;
 mod doctor;
 mod explain;
 mod input;
 mod key;
 mod run;
+mod spend;
 
 use crate::show::{self, Format};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use flightproof_core::{Exit, Refusal, RelPath};
+use flightproof_core::{Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, RelPath, UsdPerEur};
+use flightproof_ledger::{Name, Scope};
 use std::path::PathBuf;
 
 /// Flies an untrusted commit in a sealed session and says, signed, what was proven.
@@ -41,6 +45,21 @@ enum Command {
     Bundle {
         #[command(subcommand)]
         command: BundleCommand,
+    },
+    /// Account for what the programs of agents cost.
+    Agent {
+        #[command(subcommand)]
+        command: AgentCommand,
+    },
+    /// See, cap, hold and settle money. Every amount is an estimate of what will be billed.
+    Spend {
+        #[command(subcommand)]
+        command: SpendCommand,
+    },
+    /// Look at the durable state as a whole.
+    Ledger {
+        #[command(subcommand)]
+        command: LedgerCommand,
     },
     /// Check certificates.
     Cert {
@@ -71,6 +90,9 @@ impl Command {
                 command: BundleCommand::Create { .. },
             } => "bundle",
             Self::Bundle { .. } => "check",
+            Self::Agent { .. } => "account",
+            Self::Spend { .. } => "spend",
+            Self::Ledger { .. } => "ledger",
             Self::Cert { .. } => "verify",
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
@@ -241,6 +263,129 @@ struct ChoiceArgs {
 }
 
 #[derive(Subcommand)]
+enum AgentCommand {
+    /// Read the terminal result of a run: exactly one, successful, within its limits, accounted for.
+    CheckResult(CheckResultArgs),
+}
+
+/// `flights agent check-result`.
+#[derive(Args)]
+struct CheckResultArgs {
+    /// Everything the program printed.
+    file: PathBuf,
+    /// Whose result it is: claude, codex or gemini.
+    #[arg(long, value_name = "NAME")]
+    profile: String,
+    /// The budget the program was told, in US dollars, such as 2.50.
+    #[arg(long, value_name = "X")]
+    max_budget_usd: String,
+    /// Most turns the program was told.
+    #[arg(long, value_name = "N")]
+    max_turns: String,
+    /// The program reports no cost: settle the whole hold.
+    #[arg(long)]
+    unmetered: bool,
+}
+
+#[derive(Subcommand)]
+enum SpendCommand {
+    /// Show caps, what is spent and held, and runs that are not settled.
+    Show,
+    /// State a cap. The last one of a scope is in force; nothing is spent without one in total.
+    Cap(CapArgs),
+    /// Confirm the day after a clock jumped: what was booked to later days still counts.
+    ConfirmDay {
+        /// Today in UTC, such as 2026-11-29.
+        day: day::Date,
+    },
+    /// Hold money for a run.
+    Reserve {
+        /// The run.
+        run: Name,
+        /// What it may be told to spend, in US dollars.
+        #[arg(long, value_name = "USD")]
+        limit: MicroUsd,
+    },
+    /// Give back the hold of a run that was never started.
+    Release {
+        /// The run.
+        run: Name,
+    },
+    /// Say what a run of unknown outcome has spent. Signed, and recorded for good.
+    Resolve {
+        /// The run.
+        run: Name,
+        /// What it spent, in US dollars.
+        #[arg(long = "as", value_name = "AMOUNT", value_parser = amount)]
+        amount: MicroUsd,
+        /// SHA-256 of the evidence: an invoice, a usage export.
+        #[arg(long, value_name = "SHA")]
+        evidence: Digest,
+        /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+    },
+}
+
+/// `flights spend cap`.
+#[derive(Args)]
+struct CapArgs {
+    /// What it is for.
+    #[arg(value_enum)]
+    scope: CapScope,
+    /// The cap in US dollars.
+    #[arg(long, value_name = "AMOUNT")]
+    usd: Option<MicroUsd>,
+    /// The cap in euros.
+    #[arg(long, value_name = "AMOUNT", conflicts_with = "usd")]
+    eur: Option<MicroEur>,
+    /// US dollars for one euro: your own, low rate, which is recorded with the cap.
+    #[arg(long, value_name = "RATE", requires = "eur")]
+    rate: Option<UsdPerEur>,
+}
+
+/// What a cap is for.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum CapScope {
+    /// The hold of one run.
+    Run,
+    /// Everything spent and held on one UTC day.
+    Day,
+    /// Everything spent and held, ever.
+    Total,
+}
+
+impl From<CapScope> for Scope {
+    fn from(scope: CapScope) -> Self {
+        match scope {
+            CapScope::Run => Self::Run,
+            CapScope::Day => Self::UtcDay,
+            CapScope::Total => Self::Total,
+        }
+    }
+}
+
+/// An amount that may be nothing: evidence can say so.
+fn amount(text: &str) -> Result<MicroUsd, MoneyError> {
+    match text {
+        "0" => Ok(MicroUsd::ZERO),
+        text => text.parse(),
+    }
+}
+
+#[derive(Subcommand)]
+enum LedgerCommand {
+    /// Look at every page, row and index, and hold the head against its anchor.
+    Check,
+    /// Write every row as a line of JSON, without secrets and bodies.
+    Export {
+        /// Where to; default: standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Subcommand)]
 enum BundleCommand {
     /// Write one commit on a baseline as a bundle of at most 128 KiB.
     Create {
@@ -354,6 +499,11 @@ fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
         Command::Certify(args) => certify::run(&args, format),
         Command::Run(args) => run::run(&args, format),
         Command::Archive { command } => Ok(archive::run(&command, format)),
+        Command::Agent {
+            command: AgentCommand::CheckResult(args),
+        } => agent::check(&args, format),
+        Command::Spend { command } => spend::run(&command, format),
+        Command::Ledger { command } => spend::ledger(&command, format),
         Command::Bundle { command } => bundle::run(&command, format),
         Command::Cert {
             command: CertCommand::Verify(args),

@@ -14,6 +14,7 @@ mod machine;
 mod narrow;
 mod plans;
 mod references;
+mod spend;
 mod tape;
 mod transcript;
 mod verify;

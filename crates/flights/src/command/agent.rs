@@ -1,0 +1,69 @@
+//! `flights agent check-result`: what a run of an agent's program says it cost.
+
+use super::{CheckResultArgs, input};
+use crate::show::{self, Format};
+use flightproof_agent::{Accounting, Limits, Metering, Profile, Spend, check_result};
+use flightproof_core::{Decision, Exit, Refusal, Verdict};
+use serde::Serialize;
+
+/// Most bytes of a result, 16 MiB: what a program may print before it is cut off, and one more.
+const MAX_RESULT_BYTES: usize = 16 << 20;
+
+/// Reads a terminal result and prints its accounting. A refusal says what becomes of the hold.
+///
+/// # Errors
+/// A profile, limits or a file that cannot be used. A result that breaks a rule is a verdict.
+pub(super) fn check(args: &CheckResultArgs, format: Format) -> Result<Exit, Refusal> {
+    let profile = Profile::built_in(&args.profile)?;
+    let metering = match args.unmetered {
+        true => Metering::Unmetered,
+        false => Metering::Metered,
+    };
+    let limits = Limits::parse(&args.max_budget_usd, &args.max_turns, metering)?;
+    let bytes = input::read(&args.file, MAX_RESULT_BYTES)?;
+    match check_result(&bytes, &profile, &limits) {
+        Ok(accounting) => {
+            Report::new(accounting).print(format);
+            Ok(Exit::Passed)
+        }
+        Err(error) => {
+            let effect = error.hold.to_string();
+            let refusal = Refusal::from(error.refused).with_notes([effect]);
+            show::refusal("account", &refusal, format);
+            Ok(refusal.exit())
+        }
+    }
+}
+
+/// A verdict with what was accounted for.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    verdict: Verdict,
+    accounting: Accounting,
+}
+
+impl Report {
+    fn new(accounting: Accounting) -> Self {
+        let spent = match accounting.spend {
+            Spend::Estimated { cost } => format!("{cost} USD (estimated)"),
+            Spend::Unmetered { hold } => format!("unmetered: the whole hold of {hold} USD"),
+        };
+        let turns = accounting.turns.map_or_else(
+            || "turns not reported".to_owned(),
+            |turns| format!("{turns} turns"),
+        );
+        let detail = format!("{spent}, {turns}");
+        Self {
+            verdict: Verdict::passed(Decision::Accepted, "account", detail),
+            accounting,
+        }
+    }
+
+    fn print(&self, format: Format) {
+        match format {
+            Format::Human => show::verdict(&self.verdict, format),
+            Format::Json => show::print(&serde_json::to_string(self).unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `flights spend` and `flights ledger`: money that is held and spent, and the state it is kept in.
+
+use super::day::Date;
+use super::{CapArgs, LedgerCommand, SpendCommand, key};
+use crate::show::{self, Format};
+use crate::{FlightsCode, state};
+use flightproof_core::{Digest, Exit, MicroUsd, Refusal};
+use flightproof_ledger::{
+    Cap, Hold, HoldSize, HoldState, Ledger, Name, Reserve, Resolution, Signed, Spending,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The schema name of what `spend` prints.
+const SPEND_SCHEMA: &str = "flightproof/spend/1";
+/// The schema name of what `ledger check` prints.
+const LEDGER_SCHEMA: &str = "flightproof/ledger/1";
+
+/// Does what is asked and prints what came of it. Every amount is an estimate of what will be
+/// billed.
+///
+/// # Errors
+/// The ledger's refusals.
+pub(super) fn run(command: &SpendCommand, format: Format) -> Result<Exit, Refusal> {
+    let mut ledger = open()?;
+    let now = state::unix_seconds();
+    match command {
+        SpendCommand::Show => print_spending(&ledger.spending(now)?, format),
+        SpendCommand::Cap(args) => {
+            ledger.state_cap(args.scope.into(), cap(args)?, now)?;
+            print_spending(&ledger.spending(now)?, format);
+        }
+        SpendCommand::ConfirmDay { day } => {
+            ledger.confirm_day(day.0, now)?;
+            print_spending(&ledger.spending(now)?, format);
+        }
+        SpendCommand::Reserve { run, limit } => {
+            let hold = ledger.reserve(&reserve(run, *limit)?, now)?;
+            print_hold(&hold, format);
+        }
+        SpendCommand::Release { run } => print_hold(&ledger.release_run(run, now)?, format),
+        SpendCommand::Resolve {
+            run,
+            amount,
+            evidence,
+            key,
+        } => {
+            let resolution = Resolution {
+                run: run.clone(),
+                amount: *amount,
+                evidence: *evidence,
+            };
+            let signed = sign(&resolution.statement(&ledger.identity()), key.as_deref())?;
+            print_hold(&ledger.resolve_run(&resolution, &signed, now)?, format);
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+/// Looks at the ledger as a whole.
+///
+/// # Errors
+/// The ledger's refusals, and those of the file that is written.
+pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Refusal> {
+    let ledger = open()?;
+    match command {
+        LedgerCommand::Check => {
+            let (rows, head) = (ledger.check()?, ledger.head()?);
+            let identity = ledger.identity();
+            match format {
+                Format::Human => show::print(&format!(
+                    "ledger {identity}: {rows} rows, {} commits, all as they were written\n  head {}",
+                    head.seq, head.chain
+                )),
+                Format::Json => show::print(
+                    &json!({"schema": LEDGER_SCHEMA, "ledger": identity, "rows": rows,
+                        "commits": head.seq, "head": head.chain})
+                    .to_string(),
+                ),
+            }
+        }
+        LedgerCommand::Export { output } => {
+            let mut bytes = Vec::new();
+            ledger.export(&mut bytes)?;
+            match output {
+                Some(output) => state::write_file(output, &bytes, 0o600)?,
+                None => show::print(String::from_utf8_lossy(&bytes).trim_end()),
+            }
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+fn open() -> Result<Ledger, Refusal> {
+    Ok(Ledger::open(&state::directory()?.join("ledger"))?)
+}
+
+fn cap(args: &CapArgs) -> Result<Cap, Refusal> {
+    match (args.usd, args.eur, args.rate) {
+        (Some(usd), None, None) => Ok(Cap::usd(usd)),
+        (None, Some(eur), Some(rate)) => {
+            Cap::eur(eur, rate).map_err(|e| FlightsCode::AmountInvalid.refuse(e).into())
+        }
+        _ => Err(FlightsCode::AmountInvalid
+            .refuse("either --usd, or --eur with --rate")
+            .into()),
+    }
+}
+
+/// A hold that a person asks for: what one run may be told to spend, and the least margin.
+fn reserve(run: &Name, limit: MicroUsd) -> Result<Reserve, Refusal> {
+    let size = HoldSize::for_limit(limit, MicroUsd::ZERO, 1)
+        .ok_or_else(|| FlightsCode::AmountInvalid.refuse("beyond all amounts"))?;
+    Ok(Reserve {
+        run: run.clone(),
+        request: Digest::of(format!("reserved by hand: {run} {}", limit.micros()).as_bytes()),
+        size,
+        parent: None,
+    })
+}
+
+fn sign(statement: &[u8], named: Option<&Path>) -> Result<Signed, Refusal> {
+    let key = key::secret(named)?;
+    Ok(Signed {
+        key: *key.public().as_bytes(),
+        signature: key.sign(statement),
+    })
+}
+
+fn print_hold(hold: &Hold, format: Format) {
+    match format {
+        Format::Json => {
+            let mut document = hold_json(hold);
+            document["schema"] = SPEND_SCHEMA.into();
+            show::print(&document.to_string());
+        }
+        Format::Human => show::print(&hold_line(hold)),
+    }
+}
+
+fn print_spending(spending: &Spending, format: Format) {
+    let books = &spending.estimated;
+    if format == Format::Json {
+        let caps = [
+            ("run", &spending.caps.run),
+            ("utcDay", &spending.caps.utc_day),
+            ("total", &spending.caps.total),
+        ];
+        let caps: serde_json::Map<String, Value> = caps
+            .into_iter()
+            .filter_map(|(name, cap)| Some((name.to_owned(), cap_json(cap.as_ref()?))))
+            .collect();
+        let document = json!({
+            "schema": SPEND_SCHEMA, "caps": caps, "utcDay": Date(spending.day).to_string(),
+            "spentOnDay": books.spent_on_day, "spent": books.spent, "held": books.held,
+            "live": spending.live.iter().map(hold_json).collect::<Vec<_>>(),
+            "incidents": spending.incidents.iter().map(|incident| json!({
+                "run": incident.run.as_str(), "kind": incident.kind,
+                "claimed": incident.claimed, "added": incident.added,
+            })).collect::<Vec<_>>(),
+        });
+        return show::print(&document.to_string());
+    }
+    show::print("amounts in US dollars, estimated");
+    let caps = [
+        ("run", &spending.caps.run),
+        ("UTC day", &spending.caps.utc_day),
+        ("total", &spending.caps.total),
+    ];
+    for (name, cap) in caps {
+        show::print(&format!(
+            "  cap     {name:<8} {}",
+            cap.as_ref().map_or_else(|| "none".to_owned(), cap_words)
+        ));
+    }
+    let (day, on_day) = (Date(spending.day), books.spent_on_day);
+    show::print(&format!("  spent   UTC day  {on_day} on {day}"));
+    show::print(&format!("  spent   total    {}", books.spent));
+    show::print(&format!("  held             {}", books.held));
+    spending
+        .live
+        .iter()
+        .for_each(|hold| show::print(&hold_line(hold)));
+    for incident in &spending.incidents {
+        show::print(&format!(
+            "  incident {} {}: claimed {}, counted {}",
+            incident.run, incident.kind, incident.claimed, incident.added
+        ));
+    }
+}
+
+fn cap_words(cap: &Cap) -> String {
+    match cap.stated_in_euros() {
+        None => cap.limit().to_string(),
+        Some((eur, rate)) => format!("{} ({eur} EUR at {rate})", cap.limit()),
+    }
+}
+
+fn cap_json(cap: &Cap) -> Value {
+    match cap.stated_in_euros() {
+        None => json!({"microUsd": cap.limit()}),
+        Some((eur, rate)) => {
+            json!({"microUsd": cap.limit(), "eur": eur.to_string(), "usdPerEur": rate.to_string()})
+        }
+    }
+}
+
+/// One hold as a line: run, state, amounts.
+fn hold_line(hold: &Hold) -> String {
+    let actual = match hold.state.actual() {
+        Some(actual) => format!(", {actual} spent"),
+        None if hold.state == HoldState::Unknown => {
+            format!(
+                ", unknown: settle it with `flights spend resolve {}`",
+                hold.run
+            )
+        }
+        None => String::new(),
+    };
+    format!(
+        "  {:<9} {}: {} held for a limit of {}{actual}",
+        hold.state.word(),
+        hold.run,
+        hold.size.held,
+        hold.size.limit
+    )
+}
+
+fn hold_json(hold: &Hold) -> Value {
+    json!({
+        "run": hold.run.as_str(), "state": hold.state.word(), "request": hold.request,
+        "held": hold.size.held, "limit": hold.size.limit, "utcDay": Date(hold.day).to_string(),
+        "actual": hold.state.actual(),
+    })
+}
