@@ -64,6 +64,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     .local/state/flightproof/keys/flightproof.pem.pub
     .local/state/flightproof/ledger/
     .local/state/flightproof/ledger/admission.lock
+    .local/state/flightproof/ledger/ledger.anchor
     .local/state/flightproof/ledger/ledger.sqlite
     .local/state/flightproof/sessions/
     "#);
