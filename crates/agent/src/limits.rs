@@ -98,7 +98,7 @@ impl Limits {
 
 fn dollars(text: &str) -> Result<MicroUsd, AgentRefusal> {
     text.parse()
-        .map_err(|e| AgentCode::LimitInvalid.refuse(format!("budget: {} is {e}", escape(text, 40))))
+        .map_err(|e| AgentCode::LimitInvalid.refuse(format!("budget {}: {e}", escape(text, 40))))
 }
 
 #[cfg(test)]

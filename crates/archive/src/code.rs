@@ -32,7 +32,7 @@ flightproof_core::refusal_codes! {
         TrailingBytes = "TRAILING_BYTES", Input,
             "bytes follow the end",
             "what no manifest describes, nobody checked",
-            "remove whatever was appended";
+            "remove whatever was appended; a manifest that is read alone must not be followed by its payload";
         /// The archive is larger than the format allows, or empty where it must not be.
         ArchiveTooLarge = "ARCHIVE_TOO_LARGE", Input,
             "the archive is larger than the format allows, or empty where it must not be",
@@ -67,7 +67,7 @@ flightproof_core::refusal_codes! {
         BadKind = "BAD_KIND", Input,
             "the workspace archive is not of the kind that is needed here",
             "a changeset is no tree, a tree is no changeset, and an unknown kind is nothing",
-            "send an archive of the kind that is needed";
+            "send a snapshot where a tree is needed, and apply a changeset with `flights archive apply`";
         /// A field is missing.
         MissingField = "MISSING_FIELD", Input,
             "a field is missing",
@@ -327,7 +327,7 @@ flightproof_core::refusal_codes! {
         SymlinkRefused = "SYMLINK_REFUSED", Input,
             "a directory to be packed holds a symbolic link",
             "links do not travel: they point somewhere else on every machine",
-            "replace the link by the file it means";
+            "replace the link by the file it means, or leave it out with `--deny PATH`";
         /// A directory to be packed holds something that is neither file nor directory.
         KindRefused = "KIND_REFUSED", Input,
             "a directory to be packed holds something that is neither file nor directory",
@@ -382,7 +382,7 @@ flightproof_core::refusal_codes! {
         BaseLeftOut = "BASE_LEFT_OUT", Input,
             "a file of the base is there but was left out",
             "the changeset would delete a file that nobody deleted",
-            "admit it, mend the .gitignore, or pack a new base";
+            "if the deny list names it, admit it; if a .gitignore does, mend that; or pack a new base";
         /// The operating system refused to read or write.
         Io = "IO", Environment,
             "the operating system refused to read or write",

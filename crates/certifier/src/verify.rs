@@ -7,7 +7,7 @@ use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
 use crate::policy::Policy;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
-use flightproof_core::{CommitId, Digest, escape};
+use flightproof_core::{CommitId, Digest, RelPath, escape};
 
 /// The tree somebody wants to know about, computed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Verified {
     pub gates: Vec<Gate>,
     /// Mutants that were waived.
     pub waivers: Vec<WaiverClaim>,
+    /// The paths that flew in place of the whole tree; absent if all of it flew.
+    pub narrowed: Option<Vec<RelPath>>,
     /// Commitment of the witness.
     pub witness: Digest,
     /// The trusted keys that signed.
@@ -79,6 +81,7 @@ fn verified(statement: Statement, payload: &dsse::VerifiedPayload) -> Verified {
         head: inputs.request.head,
         gates: statement.predicate.gates,
         waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
+        narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),
         witness: inputs.witness.commitment,
         signers: payload.signers().to_vec(),
     }

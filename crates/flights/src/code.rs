@@ -70,6 +70,12 @@ flightproof_core::refusal_codes! {
         /// A file the command needs cannot be read.
         FileUnreadable = "FILE_UNREADABLE", Usage,
             "a file named on the command line cannot be read", "nothing is assumed in its place", "check the path";
+        /// Another day than the clock's is confirmed.
+        DayDiffers = "DAY_DIFFERS", Usage,
+            "the day that is confirmed is not the clock's", "a day that is not today would open or close a budget", "set the clock right, then confirm the day that it says";
+        /// A file of the command line cannot be written.
+        OutputUnwritable = "OUTPUT_UNWRITABLE", Usage,
+            "the output cannot be written", "a result that is not where it was asked for is lost", "name a file in a directory that exists and may be written to";
         /// An amount of money is none.
         AmountInvalid = "AMOUNT_INVALID", Usage,
             "an amount of money on the command line is none", "money is counted exactly, or not at all", "state --usd AMOUNT, or --eur AMOUNT with --rate RATE";

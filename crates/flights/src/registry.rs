@@ -30,19 +30,16 @@ pub fn all() -> Vec<&'static Explanation> {
     all
 }
 
-/// The explanation of a code: `archive/PREFIX_CONFLICT`, or its last part if only one crate has it.
+/// The explanation of a code such as `archive/PREFIX_CONFLICT`.
 pub fn find(code: &str) -> Option<&'static Explanation> {
-    let all = all();
-    if let Some(exact) = all.iter().find(|e| e.code == code) {
-        return Some(exact);
-    }
-    let mut short = all
-        .iter()
-        .filter(|e| e.code.rsplit('/').next() == Some(code));
-    match (short.next(), short.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    }
+    all().into_iter().find(|e| e.code == code)
+}
+
+/// The explanations of a code, or of its last part: more than one crate may have it.
+pub fn matching(code: &str) -> Vec<&'static Explanation> {
+    let mut all = all();
+    all.retain(|e| e.code == code || e.code.rsplit('/').next() == Some(code));
+    all
 }
 
 #[cfg(test)]
@@ -75,7 +72,10 @@ mod tests {
             find("flights/KEY_MISSING").unwrap().code,
             "flights/KEY_MISSING"
         );
-        assert_eq!(find("KEY_MISSING").unwrap().code, "flights/KEY_MISSING");
+        let codes = |name: &str| matching(name).iter().map(|e| e.code).collect::<Vec<_>>();
+        assert_eq!(codes("KEY_MISSING"), ["flights/KEY_MISSING"]);
+        assert_eq!(codes("flights/KEY_MISSING"), ["flights/KEY_MISSING"]);
         assert!(find("flights/NO_SUCH").is_none());
+        assert!(codes("SUCH").is_empty());
     }
 }

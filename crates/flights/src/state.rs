@@ -105,17 +105,6 @@ fn place(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(),
     })
 }
 
-/// Removes a file. One that is not there is no error.
-///
-/// # Errors
-/// `STATE_UNAVAILABLE`.
-pub fn remove_file(path: &Path) -> Result<(), Refusal> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(unavailable(path, e)),
-        _ => Ok(()),
-    }
-}
-
 fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {
     FlightsCode::StateUnavailable
         .refuse(format!("{}: {reason}", path.display()))

@@ -134,13 +134,13 @@ flightproof_core::refusal_codes! {
             "there is no bundle: it has no bytes", "a capture that failed is not \"nothing changed\"", "make the bundle again and look at what the capture said";
         /// The header is not of the one accepted form.
         BundleHeader = "BUNDLE_HEADER", Input,
-            "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `git -c pack.useBitmaps=false bundle create --version=2 - refs/export/head ^BASELINE`";
+            "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `flights bundle create`, or with `git -c pack.useBitmaps=false bundle create --version=2 - refs/export/head ^BASELINE`";
         /// Not exactly the baseline as prerequisite.
         BundlePrerequisite = "BUNDLE_PREREQUISITE", Input,
             "the bundle's prerequisite is not exactly the baseline", "one commit comes home at a time, on exactly the baseline", "make the bundle against the baseline of the flight";
         /// Not exactly the agreed reference.
         BundleReference = "BUNDLE_REFERENCE", Input,
-            "the bundle does not hold exactly the one agreed reference", "another name would land in another place", "make the bundle of refs/export/head and nothing else";
+            "the bundle does not hold exactly the one agreed reference", "another name would land in another place", "make the bundle with `flights bundle create`, or of refs/export/head and nothing else";
         /// The header ends and nothing follows, or the pack ends too early.
         PackTruncated = "PACK_TRUNCATED", Input,
             "the pack ends before what it announces", "half a commit is no commit", "make the bundle again; it was cut on the way";

@@ -17,7 +17,7 @@ impl Ledger {
     pub fn export(&self, out: &mut impl Write) -> Result<(), LedgerError> {
         let head = self.head()?;
         let first = json!({
-            "schema": "flightproof.ledger-export/1",
+            "schema": "flightproof/ledger-export/1",
             "ledger": self.identity(),
             "tables": crate::schema::VERSION,
             "commits": head.seq,

@@ -492,7 +492,7 @@ fn a_check_counts_every_row_and_an_export_shows_them_without_secrets() {
     ledger.export(&mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text.lines().count(), 1 + 8);
-    assert!(text.starts_with(r#"{"chain":"#) && text.contains("flightproof.ledger-export/1"));
+    assert!(text.starts_with(r#"{"chain":"#) && text.contains("flightproof/ledger-export/1"));
     let secret = grant.reveal();
     assert!(!text.contains(secret.rsplit(' ').next().unwrap()) && !text.contains("the answer"));
     assert!(text.contains(&Digest::of(b"the answer").to_string()));

@@ -2,15 +2,29 @@
 
 use super::glob::Glob;
 use crate::names::fold;
+use std::collections::HashMap;
 
 /// The list this program comes with. See the head of the file for its grammar.
 pub(super) const LIST: &str = include_str!("../deny.txt");
 
 /// A list of rules, in one order: the last rule that matches decides.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct DenyList {
     names: Vec<Rule>,
-    beginnings: Vec<String>,
+    /// Places in `names`, so that a file is held against the few rules that its name can match.
+    index: Index,
+    beginnings: Vec<(String, Glob)>,
+}
+
+/// Rules by what they ask of the last segment of a path.
+#[derive(Debug, Clone, Default)]
+struct Index {
+    /// It is exactly this.
+    exact: HashMap<String, Vec<usize>>,
+    /// It ends like this.
+    ends: Vec<(String, usize)>,
+    /// Anything else.
+    other: Vec<usize>,
 }
 
 /// One pattern of names.
@@ -32,16 +46,17 @@ pub(super) struct NoRule(pub(super) String);
 impl DenyList {
     /// The list of a text: one rule a line, `#` for comments.
     pub(super) fn parse(text: &str) -> Result<Self, NoRule> {
-        let mut list = Self {
-            names: Vec::new(),
-            beginnings: Vec::new(),
-        };
+        let mut list = Self::default();
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             match line.strip_prefix(BEGINS) {
-                Some(beginning) => list.beginnings.push(beginning.trim().to_owned()),
+                Some(beginning) => {
+                    let beginning = beginning.trim();
+                    let glob = Glob::new(beginning.as_bytes());
+                    list.beginnings.push((beginning.to_owned(), glob));
+                }
                 None => list.add(line)?,
             }
         }
@@ -50,15 +65,38 @@ impl DenyList {
 
     /// One more pattern of names, which decides before all that stand there.
     pub(super) fn add(&mut self, line: &str) -> Result<(), NoRule> {
-        self.names.push(Rule::parse(line)?);
+        let (rule, last) = Rule::parse(line)?;
+        let place = self.names.len();
+        match last.strip_prefix('*') {
+            _ if is_literal(&last) => self.index.exact.entry(last).or_default().push(place),
+            Some(end) if is_literal(end) => self.index.ends.push((end.to_owned(), place)),
+            _ => self.index.other.push(place),
+        }
+        self.names.push(rule);
         Ok(())
     }
 
     /// The pattern that denies a path, if one does.
     pub(super) fn denies(&self, path: &str, directory: bool) -> Option<&str> {
-        let folded: Vec<String> = path.split('/').map(fold).collect();
-        let mut rules = self.names.iter().rev();
-        let rule = rules.find(|rule| rule.matches(&folded, directory))?;
+        let name = fold(path.rsplit('/').next().unwrap_or(path));
+        let index = &self.index;
+        let exact = index.exact.get(&name).into_iter().flatten();
+        let ends = index
+            .ends
+            .iter()
+            .filter(|(end, _)| name.ends_with(end.as_str()));
+        let places = exact
+            .chain(ends.map(|(_, place)| place))
+            .chain(&index.other);
+        let mut last: Option<(usize, &Rule)> = None;
+        for place in places {
+            let later = last.is_none_or(|(best, _)| *place > best);
+            let rule = self.names.get(*place).filter(|_| later);
+            if let Some(rule) = rule.filter(|rule| rule.matches(path, &name, directory)) {
+                last = Some((*place, rule));
+            }
+        }
+        let (_, rule) = last?;
         (!rule.spared).then_some(rule.text.as_str())
     }
 
@@ -66,15 +104,16 @@ impl DenyList {
     pub(super) fn denies_content(&self, head: &[u8]) -> Option<String> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let line = head.trim_ascii_start().split(|b| *b == b'\n').next()?;
+        let line = line.trim_ascii_end();
         let mut beginnings = self.beginnings.iter();
-        let found =
-            beginnings.find(|text| Glob::new(text.as_bytes()).matches(line.trim_ascii_end()));
-        found.map(|text| format!("{BEGINS}{text}"))
+        let (text, _) = beginnings.find(|(_, glob)| glob.matches(line))?;
+        Some(format!("{BEGINS}{text}"))
     }
 }
 
 impl Rule {
-    fn parse(line: &str) -> Result<Self, NoRule> {
+    /// The rule, and what it asks of the last segment.
+    fn parse(line: &str) -> Result<(Self, String), NoRule> {
         let (spared, pattern) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
@@ -88,38 +127,37 @@ impl Rule {
             return Err(NoRule(line.to_owned()));
         }
         let folded: Vec<String> = segments.iter().map(|s| fold(s)).collect();
-        Ok(Self {
+        let rule = Self {
             text: line.to_owned(),
             spared,
             directory,
             segments: segments.len(),
             glob: Glob::new(folded.join("/").as_bytes()),
-        })
+        };
+        Ok((rule, folded.last().cloned().unwrap_or_default()))
     }
 
-    fn matches(&self, folded: &[String], directory: bool) -> bool {
+    /// `name` is the last segment, folded.
+    fn matches(&self, path: &str, name: &str, directory: bool) -> bool {
         if self.directory != directory {
             return false;
         }
-        let start = folded.len().checked_sub(self.segments);
-        let end = start.and_then(|start| folded.get(start..));
-        end.is_some_and(|end| match end {
-            [name] => self.glob.matches(name.as_bytes()),
-            names => self.glob.matches(names.join("/").as_bytes()),
-        })
+        if self.segments == 1 {
+            return self.glob.matches(name.as_bytes());
+        }
+        let mut end: Vec<String> = path.rsplit('/').take(self.segments).map(fold).collect();
+        end.reverse();
+        end.len() == self.segments && self.glob.matches(end.join("/").as_bytes())
     }
 }
 
 /// Names or paths a caller admits although they are denied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct AdmitList(DenyList);
 
 impl AdmitList {
     pub(super) fn new(patterns: &[String]) -> Result<Self, NoRule> {
-        let mut list = DenyList {
-            names: Vec::new(),
-            beginnings: Vec::new(),
-        };
+        let mut list = DenyList::default();
         for pattern in patterns {
             list.add(pattern)?;
         }
@@ -132,5 +170,67 @@ impl AdmitList {
     }
 }
 
+/// Whether a pattern stands for itself.
+fn is_literal(pattern: &str) -> bool {
+    !pattern.contains(['*', '?', '[', '\\'])
+}
+
 /// How a rule about content begins.
 const BEGINS: &str = "begins: ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    impl DenyList {
+        /// What [`DenyList::denies`] must say, found without its index.
+        fn denies_slowly(&self, path: &str, directory: bool) -> Option<&str> {
+            let name = fold(path.rsplit('/').next().unwrap());
+            let mut rules = self.names.iter().rev();
+            let rule = rules.find(|rule| rule.matches(path, &name, directory))?;
+            (!rule.spared).then_some(rule.text.as_str())
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_leaves_no_rule_out(
+            path in "([.a-cA-C_*]{0,3}/){0,2}[.a-cA-C_*?]{1,4}",
+            rules in proptest::collection::vec("!?([a-c*]{1,2}/)?[.a-c_*?]{1,4}/?", 1..8),
+            directory in any::<bool>(),
+        ) {
+            let mut list = DenyList::default();
+            for rule in &rules {
+                let _ = list.add(rule);
+            }
+            prop_assert_eq!(list.denies(&path, directory), list.denies_slowly(&path, directory));
+        }
+    }
+
+    #[test]
+    fn the_index_leaves_no_rule_of_our_list_out() {
+        let list = DenyList::parse(LIST).unwrap();
+        let mut denied = 0;
+        for rule in &list.names {
+            for stem in ["", "x", "X", ".ssh/", "a/b/"] {
+                let name = rule
+                    .text
+                    .trim_start_matches('!')
+                    .trim_end_matches('/')
+                    .replace(['*', '?'], "x");
+                for path in [
+                    format!("{stem}{name}"),
+                    format!("{stem}{name}").to_uppercase(),
+                ] {
+                    for directory in [false, true] {
+                        let found = list.denies(&path, directory);
+                        assert_eq!(found, list.denies_slowly(&path, directory), "{path}");
+                        denied += usize::from(found.is_some());
+                    }
+                }
+            }
+        }
+        assert!(denied > 100, "{denied}");
+    }
+}

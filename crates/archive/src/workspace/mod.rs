@@ -30,12 +30,20 @@ use std::sync::{Mutex, PoisonError};
 /// a file that git tracks although a pattern matches it is left out, and listed.
 #[derive(Debug)]
 pub struct Workspace {
+    ignores: Ignores,
     denied: DenyList,
     admitted: AdmitList,
     open: Vec<Level>,
     selection: Selection,
     /// Files that a rule about content names, with the rule, and the pattern that admits them.
     found: Mutex<BTreeMap<RelPath, (String, Option<String>)>>,
+}
+
+/// Whether what git ignores is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ignores {
+    Gitignore,
+    Nothing,
 }
 
 /// What was chosen otherwise than by being there.
@@ -110,12 +118,26 @@ impl Workspace {
             denied.add(pattern).map_err(invalid)?;
         }
         Ok(Self {
+            ignores: Ignores::Gitignore,
             denied,
             admitted: AdmitList::new(admit).map_err(invalid)?,
             open: Vec::new(),
             selection: Selection::default(),
             found: Mutex::default(),
         })
+    }
+
+    /// Everything but `.git`, which no tree may carry: neither `.gitignore` nor the deny list is
+    /// asked.
+    pub fn without_rules() -> Self {
+        Self {
+            ignores: Ignores::Nothing,
+            denied: DenyList::default(),
+            admitted: AdmitList::default(),
+            open: Vec::new(),
+            selection: Selection::default(),
+            found: Mutex::default(),
+        }
     }
 
     /// What was left out and what was admitted, after the walk.
@@ -184,7 +206,10 @@ impl Workspace {
 impl Choice for Workspace {
     fn enter(&mut self, dir: BorrowedFd<'_>, path: Option<&RelPath>) -> Result<(), ArchiveError> {
         let prefix = path.map_or_else(String::new, |path| format!("{}/", path.as_str()));
-        let patterns = read_patterns(dir, &prefix)?;
+        let patterns = match self.ignores {
+            Ignores::Gitignore => read_patterns(dir, &prefix)?,
+            Ignores::Nothing => Patterns::default(),
+        };
         self.open.push(Level { prefix, patterns });
         Ok(())
     }

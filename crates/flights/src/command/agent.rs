@@ -2,7 +2,7 @@
 
 use super::{CheckResultArgs, input};
 use crate::show::{self, Format};
-use flightproof_agent::{Accounting, Limits, Metering, Profile, Spend, check_result};
+use flightproof_agent::{Accounting, HoldEffect, Limits, Metering, Profile, Spend, check_result};
 use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use serde::Serialize;
 
@@ -27,11 +27,19 @@ pub(super) fn check(args: &CheckResultArgs, format: Format) -> Result<Exit, Refu
             Ok(Exit::Passed)
         }
         Err(error) => {
-            let effect = error.hold.to_string();
-            let refusal = Refusal::from(error.refused).with_notes([effect]);
+            let refusal = Refusal::from(error.refused).with_notes([effect(&error.hold)]);
             show::refusal("account", &refusal, format);
             Ok(refusal.exit())
         }
+    }
+}
+
+/// What a hold for this run would come to. None is touched here.
+fn effect(hold: &HoldEffect) -> String {
+    match hold {
+        HoldEffect::Keep => "a hold for this run would be kept".to_owned(),
+        HoldEffect::Settle(amount) => format!("a hold for this run would settle {amount} USD"),
+        HoldEffect::Release => "a hold for this run would be given back".to_owned(),
     }
 }
 

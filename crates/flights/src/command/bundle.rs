@@ -57,7 +57,7 @@ fn create(
         now: state::unix_seconds(),
     };
     let capture = capture(&desk.git, &desk.host, &request)?;
-    state::write_file(output, &capture.bundle, 0o644)?;
+    input::write(output, &capture.bundle, 0o644)?;
     let found = &capture.captured;
     Ok(Report::new(
         "bundle",

@@ -55,11 +55,17 @@ fn accepted(verified: &Verified) -> Verdict {
     };
     let gates: Vec<&str> = verified.gates.iter().map(|gate| gate.name()).collect();
     let detail = format!(
-        "commit {} of {}: {word}; passed {}; {} waived mutants; signed by {}",
+        "commit {} of {}: {word}; passed {}; {} waived mutants{}; signed by {}",
         verified.head,
         escape(&verified.repository, 80),
         gates.join(", "),
         verified.waivers.len(),
+        verified
+            .narrowed
+            .as_ref()
+            .map_or_else(String::new, |paths| {
+                format!("; narrowed to {} paths", paths.len())
+            }),
         verified
             .signers
             .iter()

@@ -11,10 +11,13 @@ use flightproof_core::{Escaped, Exit, Explanation, Refusal};
 pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
     let chosen = match code {
         None => registry::all(),
-        Some(code) => vec![registry::find(code).ok_or_else(|| {
-            Refusal::from(FlightsCode::UnknownCode.refuse(Escaped(code.as_bytes())))
-        })?],
+        Some(code) => registry::matching(code),
     };
+    if let (Some(code), []) = (code, chosen.as_slice()) {
+        return Err(FlightsCode::UnknownCode
+            .refuse(Escaped(code.as_bytes()))
+            .into());
+    }
     match format {
         Format::Json => show::print(&json(&chosen)),
         Format::Human if code.is_none() => {

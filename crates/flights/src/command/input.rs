@@ -1,6 +1,6 @@
 //! Files named on the command line.
 
-use crate::FlightsCode;
+use crate::{FlightsCode, state};
 use flightproof_core::{Refusal, escape};
 use std::io::Read as _;
 use std::path::Path;
@@ -23,6 +23,50 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
 pub(super) fn unreadable(path: &Path, why: impl std::fmt::Display) -> Refusal {
     let detail = format!("{}: {why}", shown(path));
     FlightsCode::FileUnreadable.refuse(detail).into()
+}
+
+/// Writes a whole file, replacing one of that name.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(super) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
+    state::write_file(path, bytes, mode)
+        .map_err(|refusal| FlightsCode::OutputUnwritable.refuse(refusal.detail).into())
+}
+
+/// A directory that must be there.
+///
+/// # Errors
+/// `FILE_UNREADABLE`.
+pub(super) fn directory(path: &Path) -> Result<(), Refusal> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(unreadable(path, "not a directory")),
+        Err(e) => Err(unreadable(path, e)),
+    }
+}
+
+/// The directory that an output will lie in.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(super) fn parent(path: &Path) -> Result<(), Refusal> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match std::fs::metadata(parent) {
+        Ok(found) if found.is_dir() && !path.is_dir() => Ok(()),
+        Ok(found) if found.is_dir() => Err(FlightsCode::OutputUnwritable
+            .refuse(format!("{}: a directory", shown(path)))
+            .into()),
+        Ok(_) => Err(FlightsCode::OutputUnwritable
+            .refuse(format!("{}: not a directory", shown(parent)))
+            .into()),
+        Err(e) => Err(FlightsCode::OutputUnwritable
+            .refuse(format!("{}: {e}", shown(parent)))
+            .into()),
+    }
 }
 
 /// A path of the command line as people see it.

@@ -119,7 +119,8 @@ pub struct CertifyArgs {
     /// A path the candidate may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
-    /// Let only this path, and what lies below it, fly (repeatable). Every change must be among them.
+    /// Let only this path, and what lies below it, fly (repeatable). Every change must be among them,
+    /// and Cargo.toml, Cargo.lock and every member of the workspace.
     #[arg(long, value_name = "PATH")]
     narrow: Vec<RelPath>,
     /// Author and committer the candidate must have.
@@ -185,7 +186,7 @@ pub struct RunArgs {
 
 #[derive(Subcommand)]
 enum ArchiveCommand {
-    /// Pack a working directory: what git would track, without secrets. Says what was left out.
+    /// Pack a working directory: no ignored files, no secrets, no .git. Says what was left out.
     Pack {
         /// The directory.
         dir: PathBuf,
@@ -251,10 +252,10 @@ enum ArchiveCommand {
 /// What of a working directory travels.
 #[derive(Args)]
 struct ChoiceArgs {
-    /// Take every file: neither .gitignore nor the deny list is asked.
+    /// Take every file but .git: neither .gitignore nor the deny list is asked.
     #[arg(long, conflicts_with_all = ["deny", "admit"])]
     everything: bool,
-    /// Leave out what this pattern names as well (repeatable).
+    /// Leave out what this pattern names as well (repeatable): NAME, DIR/NAME, or NAME/ for a directory.
     #[arg(long, value_name = "PATTERN")]
     deny: Vec<String>,
     /// Take what this pattern names although the deny list says no (repeatable).
@@ -293,9 +294,9 @@ enum SpendCommand {
     Show,
     /// State a cap. The last one of a scope is in force; nothing is spent without one in total.
     Cap(CapArgs),
-    /// Confirm the day after a clock jumped: what was booked to later days still counts.
+    /// Confirm the day after the clock jumped. What was booked to later days still counts.
     ConfirmDay {
-        /// Today in UTC, such as 2026-11-29.
+        /// Today in UTC, as the clock has it, such as 2026-11-29.
         day: day::Date,
     },
     /// Hold money for a run.
@@ -305,6 +306,27 @@ enum SpendCommand {
         /// What it may be told to spend, in US dollars.
         #[arg(long, value_name = "USD")]
         limit: MicroUsd,
+    },
+    /// Say that a run is about to start. From here on its money may be spent.
+    Start {
+        /// The run.
+        run: Name,
+    },
+    /// Book what a run has spent; the rest of its hold is free again.
+    Settle {
+        /// The run.
+        run: Name,
+        /// What it spent, in US dollars.
+        #[arg(long = "as", value_name = "AMOUNT", value_parser = amount)]
+        amount: MicroUsd,
+        /// SHA-256 of its result.
+        #[arg(long, value_name = "SHA")]
+        result: Digest,
+    },
+    /// Say that nobody knows what a run has spent. Its hold stays until it is resolved.
+    Lose {
+        /// The run.
+        run: Name,
     },
     /// Give back the hold of a run that was never started.
     Release {

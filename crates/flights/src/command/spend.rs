@@ -1,18 +1,21 @@
 //! `flights spend` and `flights ledger`: money that is held and spent, and the state it is kept in.
 
 use super::day::Date;
-use super::{CapArgs, LedgerCommand, SpendCommand, key};
+use super::{CapArgs, LedgerCommand, SpendCommand, input, key};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
 use flightproof_core::{Digest, Exit, MicroUsd, Refusal};
 use flightproof_ledger::{
-    Cap, Hold, HoldSize, HoldState, Ledger, Name, Reserve, Resolution, Signed, Spending,
+    Cap, Hold, HoldSize, HoldState, Ledger, LedgerCode, Name, Reserve, Resolution, Signed,
+    Spending, UtcDay,
 };
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// The schema name of what `spend` prints.
 const SPEND_SCHEMA: &str = "flightproof/spend/1";
+/// The schema name of one hold.
+const HOLD_SCHEMA: &str = "flightproof/hold/1";
 /// The schema name of what `ledger check` prints.
 const LEDGER_SCHEMA: &str = "flightproof/ledger/1";
 
@@ -31,13 +34,30 @@ pub(super) fn run(command: &SpendCommand, format: Format) -> Result<Exit, Refusa
             print_spending(&ledger.spending(now)?, format);
         }
         SpendCommand::ConfirmDay { day } => {
+            let today = Date(UtcDay::of(now));
+            if *day != today {
+                return Err(FlightsCode::DayDiffers
+                    .refuse(format!("got {day}, the clock says {today}"))
+                    .into());
+            }
             ledger.confirm_day(day.0, now)?;
             print_spending(&ledger.spending(now)?, format);
         }
         SpendCommand::Reserve { run, limit } => {
             let hold = ledger.reserve(&reserve(run, *limit)?, now)?;
+            if hold.state == HoldState::Released {
+                let detail = format!("{run} was given back; a new run needs a new name");
+                return Err(LedgerCode::HoldRefused.refuse(detail).into());
+            }
             print_hold(&hold, format);
         }
+        SpendCommand::Start { run } => print_hold(&ledger.start_run(run, now)?, format),
+        SpendCommand::Settle {
+            run,
+            amount,
+            result,
+        } => print_hold(&ledger.settle_run(run, *amount, *result, now)?, format),
+        SpendCommand::Lose { run } => print_hold(&ledger.lose_run(run, now)?, format),
         SpendCommand::Release { run } => print_hold(&ledger.release_run(run, now)?, format),
         SpendCommand::Resolve {
             run,
@@ -83,7 +103,14 @@ pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Re
             let mut bytes = Vec::new();
             ledger.export(&mut bytes)?;
             match output {
-                Some(output) => state::write_file(output, &bytes, 0o600)?,
+                Some(output) => {
+                    input::write(output, &bytes, 0o600)?;
+                    show::print(&format!(
+                        "{} bytes written to {}",
+                        bytes.len(),
+                        input::shown(output)
+                    ));
+                }
                 None => show::print(String::from_utf8_lossy(&bytes).trim_end()),
             }
         }
@@ -131,7 +158,7 @@ fn print_hold(hold: &Hold, format: Format) {
     match format {
         Format::Json => {
             let mut document = hold_json(hold);
-            document["schema"] = SPEND_SCHEMA.into();
+            document["schema"] = HOLD_SCHEMA.into();
             show::print(&document.to_string());
         }
         Format::Human => show::print(&hold_line(hold)),
@@ -207,23 +234,16 @@ fn cap_json(cap: &Cap) -> Value {
 
 /// One hold as a line: run, state, amounts.
 fn hold_line(hold: &Hold) -> String {
-    let actual = match hold.state.actual() {
-        Some(actual) => format!(", {actual} spent"),
-        None if hold.state == HoldState::Unknown => {
-            format!(
-                ", unknown: settle it with `flights spend resolve {}`",
-                hold.run
-            )
+    let (run, held, limit) = (&hold.run, hold.size.held, hold.size.limit);
+    let told = match (hold.state, hold.state.actual()) {
+        (_, Some(actual)) => format!("{actual} spent of {held}, limit {limit}"),
+        (HoldState::Released, _) => format!("{held} given back"),
+        (HoldState::Unknown, _) => {
+            format!("{held} held until `flights spend resolve {run}`, limit {limit}")
         }
-        None => String::new(),
+        _ => format!("{held} held: the limit of {limit}, and what one answer more may cost"),
     };
-    format!(
-        "  {:<9} {}: {} held for a limit of {}{actual}",
-        hold.state.word(),
-        hold.run,
-        hold.size.held,
-        hold.size.limit
-    )
+    format!("  {:<9} {run}: {told}", hold.state.word())
 }
 
 fn hold_json(hold: &Hold) -> Value {

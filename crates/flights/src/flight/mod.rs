@@ -65,14 +65,18 @@ impl Proven {
     fn summary(&self) -> String {
         let inputs = &self.statement.predicate.inputs;
         let (head, cases) = (self.captured.head, inputs.witness.cases);
+        let narrowed = match &inputs.capture.narrowed {
+            Some(narrowed) => format!("; narrowed to {} paths", narrowed.paths.len()),
+            None => String::new(),
+        };
         let mutation = &inputs.mutation;
         if mutation.generated == 0 {
             return format!(
-                "{head} certified: {cases} cases; no code changed, so nothing was mutated"
+                "{head} certified: {cases} cases; no code changed, so nothing was mutated{narrowed}"
             );
         }
         format!(
-            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived",
+            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{narrowed}",
             mutation.killed_by.values().sum::<u64>(),
             mutation.viable,
             mutation.waived.len() + mutation.unjudged.len()

@@ -93,11 +93,10 @@ fn everything_is_packed_only_if_asked_for_and_never_the_archive_itself() {
         assert_eq!(run.code, 0, "{}", run.text);
     }
     assert_snapshot!(archive(&environment, &["inspect", "@project/own.paws"]).stdout, @"
-    ACCEPTED: PAWS1 snapshot with 8 entries and 84 bytes of payload: every byte is what its manifest says
-      id          a8e144f5c484eb1aebfd18a00113d1ea02d4439c4f6480e97f506f2f46bfa428
+    ACCEPTED: PAWS1 snapshot with 7 entries and 77 bytes of payload: every byte is what its manifest says
+      id          5096f2fd2f6e2d41365f8d02e2d9ec0b87af647739d9b9c6b6c9eeeeac985ad1
       workspace   project
       file        100644         15  .env
-      file        100644          7  .git/config
       file        100644         24  .gitignore
       file        100644          4  kept.log
       file        100644          5  noise.log
@@ -160,7 +159,7 @@ fn a_header_alone_is_read_exactly_as_the_format_says() {
     exit 10
     --- stdout
     REFUSED at inspect: archive/TRAILING_BYTES: 51 bytes after the manifest
-      hint: remove whatever was appended
+      hint: remove whatever was appended; a manifest that is read alone must not be followed by its payload
     ");
     let bytes = fs::read(environment.path("p.paws")).unwrap();
     let length = u64::from_be_bytes(bytes[5..13].try_into().unwrap());
@@ -361,4 +360,33 @@ fn a_changeset_that_does_not_fit_changes_nothing() {
     );
     assert_eq!(run.code, 10, "{}", run.text);
     assert!(!environment.path("d.paws").exists());
+}
+
+#[test]
+fn paths_that_are_not_there_are_usage_errors_that_name_them() {
+    let environment = project();
+    packed(&environment);
+    for args in [
+        &["pack", "@nowhere", "-o", "@o.paws"][..],
+        &["pack", "@project", "-o", "@nowhere/o.paws"],
+        &["pack", "@project", "-o", "@home"],
+        &[
+            "changeset",
+            "--base",
+            "@p.paws",
+            "@nowhere",
+            "-o",
+            "@o.paws",
+        ],
+        &["apply", "@p.paws", "@nowhere"],
+        &["recover", "@nowhere"],
+    ] {
+        let run = archive(&environment, args);
+        assert_eq!(run.code, 2, "{}", run.text);
+        assert!(
+            run.text.contains("nowhere") || run.text.contains("home"),
+            "{}",
+            run.text
+        );
+    }
 }

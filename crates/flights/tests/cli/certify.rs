@@ -54,7 +54,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     opening.json
     verdict.json
     "#);
-    assert_snapshot!(names("home"), @r#"
+    assert_snapshot!(names("home"), @"
     .local/
     .local/state/
     .local/state/flightproof/
@@ -67,7 +67,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     .local/state/flightproof/ledger/ledger.anchor
     .local/state/flightproof/ledger/ledger.sqlite
     .local/state/flightproof/sessions/
-    "#);
+    ");
 }
 
 #[test]

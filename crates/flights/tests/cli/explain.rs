@@ -73,3 +73,17 @@ fn a_wrong_command_line_is_a_usage_error() {
     assert_eq!(environment.flights(&["--help"]).code, 0);
     assert_eq!(environment.flights(&["--version"]).code, 0);
 }
+
+#[test]
+fn a_name_that_several_crates_use_explains_all_of_them() {
+    let environment = Environment::new();
+    let run = environment.flights(&["explain", "TRAILING_BYTES", "--format", "json"]);
+    assert!(
+        run.json()["codes"].as_array().unwrap().len() > 1,
+        "{}",
+        run.text
+    );
+    for code in run.json()["codes"].as_array().unwrap() {
+        assert!(code["code"].as_str().unwrap().ends_with("/TRAILING_BYTES"));
+    }
+}

@@ -49,7 +49,7 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
     assert_snapshot!(spend(&environment, &["reserve", "run-1", "--limit", "2"]).text, @"
     exit 0
     --- stdout
-      reserved  run-1: 3 held for a limit of 2
+      reserved  run-1: 3 held: the limit of 2, and what one answer more may cost
     ");
     // The same request again is the same hold.
     let again = ["reserve", "run-1", "--limit", "2", "--format", "json"];
@@ -62,10 +62,14 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
     REFUSED at spend: ledger/CAP_EXCEEDED: cap of the utc-day: 6.3 USD, spent and held 3 USD (estimated), asked for 6 USD
       hint: ask for less, wait for the next UTC day, resolve runs of unknown outcome, or raise the cap
     ");
-    assert_snapshot!(spend(&environment, &["release", "run-1"]).stdout, @"  released  run-1: 3 held for a limit of 2");
+    assert_snapshot!(spend(&environment, &["release", "run-1"]).stdout, @"  released  run-1: 3 given back");
     assert_eq!(
         spend(&environment, &["reserve", "run-2", "--limit", "5"]).code,
         0
+    );
+    assert_eq!(
+        spend(&environment, &["reserve", "run-1", "--limit", "2"]).code,
+        2
     );
     // What was never started is not unknown.
     assert_eq!(environment.flights(&["key", "new"]).code, 0);
@@ -82,8 +86,71 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
       spent   UTC day  0 on some day
       spent   total    0
       held             6
-      reserved  run-2: 6 held for a limit of 5
+      reserved  run-2: 6 held: the limit of 5, and what one answer more may cost
     ");
+}
+
+#[test]
+fn a_run_is_settled_or_lost_and_resolved_with_evidence() {
+    let environment = Environment::new();
+    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    assert_eq!(
+        spend(&environment, &["cap", "total", "--usd", "10"]).code,
+        0
+    );
+    for run in ["a", "b"] {
+        assert_eq!(
+            spend(&environment, &["reserve", run, "--limit", "2"]).code,
+            0
+        );
+        assert_eq!(spend(&environment, &["start", run]).code, 0);
+    }
+    let settle = ["settle", "a", "--as", "0.25", "--result", EVIDENCE];
+    assert_snapshot!(spend(&environment, &settle).stdout, @"  settled   a: 0.25 spent of 3, limit 2");
+    assert_eq!(spend(&environment, &["release", "b"]).code, 2);
+    assert_snapshot!(spend(&environment, &["lose", "b"]).stdout, @"  unknown   b: 3 held until `flights spend resolve b`, limit 2");
+    let resolve = ["resolve", "b", "--as", "1.5", "--evidence", EVIDENCE];
+    assert_snapshot!(spend(&environment, &resolve).stdout, @"  resolved  b: 1.5 spent of 3, limit 2");
+    assert_snapshot!(undated(&spend(&environment, &["show"])), @"
+    amounts in US dollars, estimated
+      cap     run      none
+      cap     UTC day  none
+      cap     total    10
+      spent   UTC day  1.75 on some day
+      spent   total    1.75
+      held             0
+    ");
+}
+
+#[test]
+fn a_day_is_confirmed_only_as_the_clock_has_it() {
+    let environment = Environment::new();
+    for day in ["2020-01-01", "2199-12-30"] {
+        let run = spend(&environment, &["confirm-day", day, "--format", "json"]);
+        assert_eq!(
+            (run.code, run.json()["code"].as_str()),
+            (2, Some("flights/DAY_DIFFERS"))
+        );
+    }
+    assert_eq!(spend(&environment, &["confirm-day", "2026-02-30"]).code, 2);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_a_usage_error() {
+    let environment = Environment::new();
+    let nowhere = environment.path("nowhere/export");
+    let run = environment.flights(&[
+        "ledger",
+        "export",
+        "-o",
+        nowhere.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    assert_eq!(
+        (run.code, run.json()["code"].as_str()),
+        (2, Some("flights/OUTPUT_UNWRITABLE"))
+    );
 }
 
 #[test]
@@ -189,21 +256,21 @@ fn a_result_is_accounted_for_or_refused_with_what_becomes_of_the_hold() {
     exit 10
     --- stdout
     REFUSED at account: agent/BUDGET_EXHAUSTED: error_max_budget_usd
-      | 0.533159 dollars are settled
+      | a hold for this run would settle 0.533159 USD
       hint: raise the budget, or make the task smaller
     ");
     assert_snapshot!(check(&printed("two-results")).text, @"
     exit 10
     --- stdout
     REFUSED at account: agent/SEVERAL_RESULTS: 2 of them
-      | the hold is kept
+      | a hold for this run would be kept
       hint: look the cost up with the provider and resolve the hold
     ");
     assert_snapshot!(check("").text, @"
     exit 10
     --- stdout
     REFUSED at account: agent/NO_RESULT: nothing was printed
-      | the hold is kept
+      | a hold for this run would be kept
       hint: look the cost up with the provider and resolve the hold
     ");
 }

@@ -5,7 +5,7 @@ mod report;
 use super::{ArchiveCommand, ChoiceArgs, input};
 use crate::meter::Meter;
 use crate::show::{self, Format};
-use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Everything, Extraction, Names};
+use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Extraction, Names};
 use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
 use flightproof_core::{Code as _, Exit, Refusal, RelPath};
 use report::Report;
@@ -74,6 +74,7 @@ fn act(command: &ArchiveCommand, format: Format) -> Result<(), Refusal> {
         ArchiveCommand::Extract { file, dir } => extract(file, dir, format)?,
         ArchiveCommand::Apply { file, dir } => apply(file, dir, format)?,
         ArchiveCommand::Recover { dir } => {
+            input::directory(dir)?;
             show::verdict(
                 &report::recovery(&flightproof_archive::recover(dir)?),
                 format,
@@ -92,6 +93,8 @@ fn pack(
     choice: &ChoiceArgs,
     format: Format,
 ) -> Result<Report, Refusal> {
+    input::directory(dir)?;
+    input::parent(output)?;
     let id = workspace.map_or_else(|| directory_name(dir), str::to_owned);
     let meter = Meter::new("packed", None, format);
     let (snapshot, selection) = choose(choice, dir, output, |choice| {
@@ -113,6 +116,8 @@ fn changeset(
     choice: &ChoiceArgs,
     format: Format,
 ) -> Result<Report, Refusal> {
+    input::directory(dir)?;
+    input::parent(output)?;
     let meter = Meter::new("compared", None, format);
     let base = paws::verify_file(&open(base)?.0, &meter)?.into_snapshot()?;
     let (compared, selection) = choose(choice, dir, output, |choice| {
@@ -124,6 +129,7 @@ fn changeset(
 }
 
 fn apply(path: &Path, dir: &Path, format: Format) -> Result<Report, Refusal> {
+    input::directory(dir)?;
     let (file, _, size) = open(path)?;
     let meter = Meter::new("applied", Some(size), format);
     let applied = flightproof_archive::apply(&file, dir, &meter)?;
@@ -147,14 +153,10 @@ fn choose<T>(
     work: impl FnOnce(&mut dyn Choice) -> Result<T, ArchiveError>,
 ) -> Result<(T, Selection), Refusal> {
     let own = place_within(dir, output);
-    if args.everything {
-        let mut choice = WithoutOutput {
-            inner: Everything,
-            own,
-        };
-        return Ok((work(&mut choice)?, Selection::default()));
-    }
-    let inner = Workspace::new(&args.deny, &args.admit)?;
+    let inner = match args.everything {
+        true => Workspace::without_rules(),
+        false => Workspace::new(&args.deny, &args.admit)?,
+    };
     let mut choice = WithoutOutput { inner, own };
     let done = work(&mut choice)?;
     Ok((done, choice.inner.into_selection()))
