@@ -30,8 +30,8 @@ pub trait Choice: Sync {
     fn admits_content(&self, file: &RelPath, size: u64, head: &[u8]) -> bool;
 }
 
-/// How much of a file a choice may look at, in bytes: its first line that is not blank.
-pub const HEAD_BYTES: usize = 512;
+/// How much of a file a choice may look at, in bytes: all of one that may be a key, 64 KiB.
+pub const HEAD_BYTES: usize = 64 << 10;
 
 /// All of it.
 #[derive(Debug, Clone, Copy, Default)]

@@ -378,6 +378,16 @@ flightproof_core::refusal_codes! {
             "a changeset could be neither finished nor rolled back",
             "the system refused a step of the way back; nothing is lost, the journal knows the rest",
             "mend what the error names, then apply again or recover";
+        /// The directory to be packed stays home itself.
+        RootDenied = "ROOT_DENIED", Input,
+            "the directory to be packed lies in one that never leaves a machine",
+            "all that is in a directory of keys is a key, whatever its name",
+            "admit it with `--admit NAME/`, or take everything with `--everything`";
+        /// A directory holds what an interrupted application or extraction left.
+        StagingLeft = "STAGING_LEFT", Input,
+            "the directory holds what an interrupted `apply` or `extract` left there",
+            "a tree that is half one thing and half another is neither",
+            "run `flights archive recover DIR` there; whatever is left after that can be removed";
         /// A file of the base is there but was left out.
         BaseLeftOut = "BASE_LEFT_OUT", Input,
             "a file of the base is there but was left out",

@@ -1,6 +1,7 @@
 use crate::beneath::{self, io, random_name};
-use crate::code::ArchiveError;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use crate::code::{ArchiveCode, ArchiveError};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ impl Draft {
     pub(crate) fn beside(place: &Path) -> Result<Self, ArchiveError> {
         let (parent, place) = split(place)?;
         let parent = beneath::open_root(parent)?;
+        refuse_special(&parent, place)?;
         let name = random_name()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         // As any program creates a file: the umask decides who else may read it.
@@ -48,6 +50,17 @@ impl Draft {
             .map_err(|e| io("put the archive in its place", e))?;
         self.published = true;
         Ok(())
+    }
+}
+
+/// A rename replaces whatever is there: a device such as `/dev/null` would be a file afterwards.
+fn refuse_special(parent: &OwnedFd, place: &OsStr) -> Result<(), ArchiveError> {
+    match rustix::fs::statat(parent, place, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
+            Err(ArchiveCode::DestinationUnsafe.refuse("the output is there and is no regular file"))
+        }
+        Ok(_) | Err(Errno::NOENT) => Ok(()),
+        Err(e) => Err(io("look at the output", e)),
     }
 }
 

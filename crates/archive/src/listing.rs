@@ -6,7 +6,7 @@ use crate::choice::Choice;
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::crew::processors;
 use crate::paws;
-use flightproof_core::{RelPath, escape};
+use flightproof_core::{PathFault, RelPath, escape};
 use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
@@ -346,7 +346,11 @@ fn path_of(above: Option<&RelPath>, name: &[u8]) -> Result<RelPath, ArchiveError
         None => name.to_owned(),
     };
     RelPath::check(&text, true).map_err(|fault| {
-        ArchiveCode::InvalidPath.refuse(format_args!("\"{}\" {fault}", escape(&text, 80)))
+        let code = match fault {
+            PathFault::ReservedSegment => ArchiveCode::StagingLeft,
+            _ => ArchiveCode::InvalidPath,
+        };
+        code.refuse(format_args!("\"{}\" {fault}", escape(&text, 80)))
     })?;
     RelPath::try_from(text).map_err(|fault| ArchiveCode::InvalidPath.refuse(fault))
 }

@@ -2,6 +2,7 @@
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::paws::shown;
+use flightproof_core::is_default_ignorable;
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -108,17 +109,12 @@ pub(crate) fn is_dot_git(name: &str) -> bool {
 }
 
 fn is_read_as(name: &str, known: &str) -> bool {
-    let mut seen = name.chars().filter(|c| !is_ignored(*c));
+    let mut seen = name.chars().filter(|c| !is_default_ignorable(*c));
     let same = |k: char| seen.next().is_some_and(|c| c.eq_ignore_ascii_case(&k));
     known.chars().all(same)
         && seen
             .take_while(|c| *c != ':')
             .all(|c| matches!(c, '.' | ' '))
-}
-
-/// The code points HFS+ leaves out when it compares names.
-fn is_ignored(c: char) -> bool {
-    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 /// The code points of the general categories Cf, Zl and Zp (Unicode 16): they have no width, turn
@@ -212,7 +208,7 @@ pub(crate) fn fold(name: &str) -> String {
         return name.to_ascii_lowercase();
     }
     name.chars()
-        .filter(|c| !is_ignored(*c))
+        .filter(|c| !is_default_ignorable(*c))
         .nfkd()
         .flat_map(char::to_lowercase)
         .flat_map(char::to_uppercase)

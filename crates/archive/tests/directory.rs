@@ -102,14 +102,18 @@ fn what_is_neither_file_nor_directory_is_refused_without_waiting_for_it() {
 }
 
 #[test]
+fn what_an_interrupted_apply_left_is_named_as_such() {
+    let root = TempDir::new().unwrap();
+    fs::write(root.path().join(".prime-agent-staging-1"), "x").unwrap();
+    assert_eq!(
+        code(pack_directory(root.path(), "w", &[])),
+        ArchiveCode::StagingLeft
+    );
+}
+
+#[test]
 fn names_that_are_no_paths_are_refused() {
-    for name in [
-        &b"\xff"[..],
-        b"a\\b",
-        b"a\nb",
-        "e\u{301}".as_bytes(),
-        b".prime-agent-staging-1",
-    ] {
+    for name in [&b"\xff"[..], b"a\\b", b"a\nb", "e\u{301}".as_bytes()] {
         let root = TempDir::new().unwrap();
         fs::write(root.path().join(OsStr::from_bytes(name)), "x").unwrap();
         assert_eq!(

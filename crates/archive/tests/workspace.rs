@@ -258,6 +258,24 @@ fn a_private_key_stays_home_under_any_name() {
         ("pgp.asc", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ\n"),
         ("putty", "PuTTY-User-Key-File-3: ssh-ed25519\n"),
         ("age.txt", "AGE-SECRET-KEY-1QQ\n"),
+        (
+            "keygen.txt",
+            "# created: 2026\n# public key: age1\nAGE-SECRET-KEY-1QQ\n",
+        ),
+        (
+            "curve",
+            "-----BEGIN EC PARAMETERS-----\nBg==\n-----END EC PARAMETERS-----\n-----BEGIN EC PRIVATE KEY-----\nMHc\n",
+        ),
+        (
+            "both.crt",
+            "Bag Attributes\n    friendlyName: x\nsubject=CN = x\n-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nMIIE\n",
+        ),
+        ("mac", "-----BEGIN RSA PRIVATE KEY-----\rMIIE\r"),
+        (
+            "ssh2",
+            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: x\n",
+        ),
+        ("utf16", "\u{fffd}"),
     ];
     let twins = [
         ("public.crt", "-----BEGIN CERTIFICATE-----\nMIIE\n"),
@@ -276,6 +294,11 @@ fn a_private_key_stays_home_under_any_name() {
     for (path, content) in keys.iter().chain(&twins) {
         write(root.path(), path, content);
     }
+    let wide = "-----BEGIN PRIVATE KEY-----\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes);
+    let wide: Vec<u8> = [0xff, 0xfe].into_iter().chain(wide).collect();
+    fs::write(root.path().join("utf16"), wide).unwrap();
     let out = TempDir::new().unwrap();
     let output = out.path().join("packed");
     let mut choice = Workspace::new(&[], &["notes.txt".to_owned()]).unwrap();
@@ -695,4 +718,66 @@ fn rules(root: &Path, paths: &[String]) -> String {
     let files = paths.iter().filter(|path| path.ends_with(".gitignore"));
     let shown = files.map(|path| format!("\n{path}: {:?}", fs::read_to_string(root.join(path))));
     shown.collect()
+}
+
+#[test]
+fn copies_and_disguises_of_secrets_stay_home() {
+    let root = TempDir::new().unwrap();
+    let secrets = [
+        "id_rsa~",
+        "id_rsa.bak",
+        ".env.old",
+        "x.pem.orig",
+        ".netrc~",
+        "id_rsa\u{200b}",
+        ".env\u{fe0f}",
+        ".claude/.credentials.json",
+        ".codex/auth.json",
+        "prod.kubeconfig",
+        ".envs/prod",
+        "a/.env/x",
+    ];
+    let twins = [
+        "notes.bak",
+        "id_rsa.pub",
+        "environment",
+        ".env.example",
+        "a~",
+    ];
+    for path in secrets.iter().chain(&twins) {
+        write(root.path(), path, "x");
+    }
+    let (paths, _) = chosen(root.path());
+    let mut expected = twins;
+    expected.sort_unstable();
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn the_directory_itself_may_be_what_stays_home() {
+    let root = TempDir::new().unwrap();
+    for path in [
+        ".aws/credentials",
+        ".aws/cli.txt",
+        ".ssh/config",
+        "repo/.git/config",
+        "plain/a",
+    ] {
+        write(root.path(), path, "x");
+    }
+    let packed = |dir: &str, admit: &[&str]| {
+        let admit: Vec<String> = admit.iter().map(|s| (*s).to_owned()).collect();
+        let mut choice = Workspace::new(&[], &admit)
+            .unwrap()
+            .of(&root.path().join(dir));
+        choice.as_mut().map_err(|e| e.code)?;
+        let mut choice = choice.unwrap();
+        Ok(walk(&root.path().join(dir), &mut choice).unwrap())
+    };
+    assert_eq!(packed("plain", &[]), Ok(vec!["a".to_owned()]));
+    assert_eq!(packed(".aws", &[]), Ok(vec!["cli.txt".to_owned()]));
+    for dir in [".ssh", "repo/.git"] {
+        assert_eq!(packed(dir, &[]), Err(ArchiveCode::RootDenied), "{dir}");
+    }
+    assert_eq!(packed(".ssh", &[".ssh/"]), Ok(vec!["config".to_owned()]));
 }

@@ -19,7 +19,7 @@ pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
 pub use display::{Escaped, escape};
 pub use exit::Exit;
 pub use money::{MicroEur, MicroUsd, MoneyError, UsdPerEur};
-pub use path::{PathFault, RelPath};
+pub use path::{PathFault, RelPath, is_default_ignorable};
 pub use refusal::{Code, Explanation, Fault, Refusal, Refused};
 pub use strict::{StrictError, parse_strict};
 pub use verdict::{Decision, VERDICT_SCHEMA, Verdict};

@@ -169,6 +169,18 @@ impl AsRef<str> for RelPath {
     }
 }
 
+/// Whether text looks the same without the character: Unicode's `Default_Ignorable_Code_Point`. File
+/// systems that compare names without regard to case leave such characters out.
+pub fn is_default_ignorable(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0xad | 0x34f | 0x61c | 0x3164 | 0xfeff | 0xffa0
+            | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
+            | 0x202a..=0x202e | 0x2060..=0x206f | 0xfe00..=0xfe0f | 0xfff0..=0xfff8
+            | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

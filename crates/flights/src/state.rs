@@ -78,11 +78,16 @@ pub fn write_new_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusa
 fn place(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), Refusal> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    // One name: what a killed run left there is gone with the next write. It is unlinked, never
-    // written to, so a file has the bytes of one writer.
-    let mut temporary = path.as_os_str().to_owned();
+    // One name, and nobody else's: what a killed run left there is gone with the next write. It is
+    // unlinked, never written to, so a file has the bytes of one writer.
+    let mut temporary = std::ffi::OsString::from(".flightproof-");
+    temporary.push(path.file_name().unwrap_or_default());
     temporary.push(".new");
-    let temporary = PathBuf::from(temporary);
+    let temporary = path.with_file_name(temporary);
+    // A rename replaces whatever is there: a device such as /dev/null would be a file afterwards.
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(unavailable(path, "is there and is no regular file"));
+    }
     let write = || -> std::io::Result<()> {
         match fs::remove_file(&temporary) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),

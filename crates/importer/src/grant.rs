@@ -1,4 +1,4 @@
-use crate::{ImportError, ImporterCode};
+use crate::{ImportError, ImporterCode, name};
 use flightproof_core::RelPath;
 use flightproof_evidence::Change;
 
@@ -42,8 +42,9 @@ impl Grants {
 /// The rule that protects a path: any of its segments may be the protected name, in any case.
 fn protection(path: &RelPath) -> Option<&'static str> {
     path.segments().find_map(|segment| {
-        let segment = segment.to_lowercase();
-        PROTECTED.into_iter().find(|name| *name == segment)
+        // Whatever some file system takes for the name is the name.
+        let segment = name::fold(segment);
+        PROTECTED.iter().copied().find(|name| *name == segment)
     })
 }
 
@@ -51,7 +52,7 @@ fn protection(path: &RelPath) -> Option<&'static str> {
 ///
 /// `.cargo`, `rust-toolchain*`, `build.rs` and manifests are not here: the certifier's dependency
 /// rules refuse them with reasons of their own, and would never be reached.
-pub const PROTECTED: [&str; 42] = [
+pub const PROTECTED: &[&str] = &[
     // Git and what stands on it: filters, submodules, hooks, names, large-file servers.
     ".gitattributes",
     ".gitmodules",
@@ -64,6 +65,7 @@ pub const PROTECTED: [&str; 42] = [
     ".husky",
     ".pre-commit-config.yaml",
     "lefthook.yml",
+    ".lefthook.yml",
     // Build services run these with credentials.
     ".github",
     ".gitlab-ci.yml",
@@ -75,6 +77,11 @@ pub const PROTECTED: [&str; 42] = [
     ".woodpecker",
     ".woodpecker.yml",
     ".drone.yml",
+    ".drone.yaml",
+    ".cirrus.yml",
+    ".gitea",
+    ".forgejo",
+    "bitbucket-pipelines.yml",
     "appveyor.yml",
     "azure-pipelines.yml",
     "jenkinsfile",
@@ -82,20 +89,33 @@ pub const PROTECTED: [&str; 42] = [
     // Run by people, shells and editors without a second look.
     "makefile",
     "gnumakefile",
+    "bsdmakefile",
     "justfile",
     ".envrc",
     ".vscode",
     ".idea",
+    ".zed",
     ".devcontainer",
     ".editorconfig",
     // Orders to agents.
+    "agent.md",
     "agents.md",
+    "agents.override.md",
     "claude.md",
+    "claude.local.md",
     "gemini.md",
     ".claude",
     ".codex",
     ".cursor",
     ".cursorrules",
+    ".clinerules",
+    ".copilot",
+    ".gemini",
+    ".junie",
+    ".kiro",
+    ".roo",
+    ".windsurf",
+    ".windsurfrules",
     ".aider.conf.yml",
     ".mcp.json",
 ];
@@ -167,9 +187,23 @@ mod tests {
     }
 
     #[test]
+    fn a_protected_name_is_found_in_every_spelling_some_file_system_takes_for_it() {
+        for path in [
+            ".gitattribute\u{17f}",
+            "a/.hu\u{17f}ky/x",
+            "ju\u{17f}tfile",
+            ".GITHUB/x",
+            "claude\u{fe0f}.md",
+        ] {
+            assert_eq!(check(&[], path), Err(ImporterCode::ProtectedPath), "{path}");
+        }
+        assert_eq!(check(&[], "claude2.md"), Ok(()));
+    }
+
+    #[test]
     fn protected_names_are_written_as_they_are_compared() {
         for name in PROTECTED {
-            assert_eq!(name, name.to_lowercase());
+            assert_eq!(*name, name::fold(name));
             assert!(!name.contains('/'));
         }
     }

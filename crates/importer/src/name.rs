@@ -1,5 +1,5 @@
 use crate::{ImportError, ImporterCode};
-use flightproof_core::escape;
+use flightproof_core::{escape, is_default_ignorable};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Longest name in bytes: what Linux file systems hold.
@@ -35,7 +35,10 @@ pub(crate) fn check_new(name: &[u8]) -> Result<&str, ImportError> {
 /// Refuses what some file system takes for `.git`. Holds for unchanged names too.
 pub(crate) fn check_not_git(name: &[u8]) -> Result<(), ImportError> {
     let lossy = String::from_utf8_lossy(name);
-    let visible: String = lossy.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
+    let visible: String = lossy
+        .chars()
+        .filter(|c| !is_default_ignorable(*c))
+        .collect();
     // NTFS: a stream name follows a colon, a backslash starts another segment, and dots and
     // spaces at the end are dropped.
     let is_git = visible.split('\\').any(|segment| {
@@ -54,7 +57,7 @@ pub(crate) fn check_not_git(name: &[u8]) -> Result<(), ImportError> {
 /// One key for all names that some file system takes for one.
 pub(crate) fn fold(name: &str) -> String {
     name.chars()
-        .filter(|c| !is_ignored_by_hfs(*c))
+        .filter(|c| !is_default_ignorable(*c))
         .nfkd()
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
@@ -62,17 +65,12 @@ pub(crate) fn fold(name: &str) -> String {
         .collect()
 }
 
-/// The code points HFS+ leaves out when it compares names.
-fn is_ignored_by_hfs(c: char) -> bool {
-    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
-}
-
+/// Emoji carry variation selectors, so those alone are no reason to refuse a name.
 fn is_invisible(c: char) -> bool {
+    let selector = matches!(c, '\u{fe00}'..='\u{fe0f}');
     c.is_control()
-        || is_ignored_by_hfs(c)
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2069}'
-            | '\u{3164}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        || (is_default_ignorable(c) && !selector)
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// The names Windows gives to devices, with any extension.

@@ -69,7 +69,7 @@ fn inside(session: &mut dyn Session, runs: usize) -> Result<(), Box<dyn Error>> 
     if !matches!(answer?, BuildAnswer::Built(_)) {
         return Err("it was not built".into());
     }
-    say("build of an empty program", &mut vec![took]);
+    say("build of an empty program", &mut [took]);
     let case = CaseRun {
         program: "demo".to_owned(),
         args: Vec::new(),
@@ -96,13 +96,13 @@ fn inside(session: &mut dyn Session, runs: usize) -> Result<(), Box<dyn Error>> 
     say("one question to the runner", &mut asked);
     let (probe, took) = timed(|| session.call(&Request::Probe, &[]));
     probe?;
-    say("every forbidden act tried", &mut vec![took]);
+    say("every forbidden act tried", &mut [took]);
     let many = (0..64).map(|n| (format!("f{n:02}"), vec![n; 1 << 20]));
     let large = packed(many)?;
     let id = paws::read(&large)?.snapshot.snapshot_id();
     let (sent, took) = timed(|| upload::archive(session, Place::Extra, &large, id));
     sent?;
-    say("upload of 64 MiB, hashed inside", &mut vec![took]);
+    say("upload of 64 MiB, hashed inside", &mut [took]);
     Ok(())
 }
 

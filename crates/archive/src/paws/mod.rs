@@ -9,8 +9,8 @@ pub use changeset::{Change, Changeset};
 pub use difference::{Compared, changeset_between, pack_changeset};
 pub(crate) use file::{Outline, Whole};
 pub use file::{extract, extract_file, pack_file, pack_to, verify, verify_file};
-pub(crate) use manifest::{decode_manifest, readers_agree};
 pub use manifest::{Manifest, decode};
+pub(crate) use manifest::{decode_manifest, readers_agree};
 
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::header::Layout;

@@ -2,6 +2,7 @@
 
 use super::glob::Glob;
 use crate::names::fold;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The list this program comes with. See the head of the file for its grammar.
@@ -78,6 +79,12 @@ impl DenyList {
 
     /// The pattern that denies a path, if one does.
     pub(super) fn denies(&self, path: &str, directory: bool) -> Option<&str> {
+        let decided = self.denies_as(path, directory);
+        // A copy of a secret is one: `id_rsa~`, `.env.bak`.
+        decided.or_else(|| self.denies_as(without_backup(path)?, directory))
+    }
+
+    fn denies_as(&self, path: &str, directory: bool) -> Option<&str> {
         let name = fold(path.rsplit('/').next().unwrap_or(path));
         let index = &self.index;
         let exact = index.exact.get(&name).into_iter().flatten();
@@ -102,13 +109,69 @@ impl DenyList {
 
     /// The beginning that denies a file, if one does: `head` is its first bytes.
     pub(super) fn denies_content(&self, head: &[u8]) -> Option<String> {
-        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-        let line = head.trim_ascii_start().split(|b| *b == b'\n').next()?;
-        let line = line.trim_ascii_end();
+        let text = plain(head);
+        let line = first_that_counts(&text)?;
         let mut beginnings = self.beginnings.iter();
         let (text, _) = beginnings.find(|(_, glob)| glob.matches(line))?;
         Some(format!("{BEGINS}{text}"))
     }
+}
+
+/// The text without a byte order mark; of UTF-16, what is ASCII in it.
+fn plain(head: &[u8]) -> Cow<'_, [u8]> {
+    match head {
+        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => {
+            rest.iter().copied().filter(|byte| *byte != 0).collect()
+        }
+        [0xef, 0xbb, 0xbf, rest @ ..] => Cow::Borrowed(rest),
+        _ => Cow::Borrowed(head),
+    }
+}
+
+/// The first line that is no comment and belongs to no public block: keys stand behind notes,
+/// certificates and curve parameters.
+fn first_that_counts(text: &[u8]) -> Option<&[u8]> {
+    let mut block = false;
+    for line in text.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        let line = line.trim_ascii();
+        if block {
+            block = !line.starts_with(b"-----END ");
+        } else if is_public(line) {
+            block = true;
+        } else if !line.is_empty() && !is_note(line) {
+            return Some(line);
+        }
+    }
+    None
+}
+
+fn is_public(line: &[u8]) -> bool {
+    line.starts_with(b"-----BEGIN ") && !line.windows(7).any(|window| window == b"PRIVATE")
+}
+
+/// A comment, or an attribute that tools print before a block.
+fn is_note(line: &[u8]) -> bool {
+    let attribute = [
+        &b"Bag Attributes"[..],
+        b"Key Attributes",
+        b"friendlyName:",
+        b"localKeyID:",
+        b"subject=",
+        b"issuer=",
+    ];
+    matches!(line, [b'#' | b';', ..]) || attribute.iter().any(|known| line.starts_with(known))
+}
+
+/// A path without what editors and people put behind the name of a copy.
+fn without_backup(path: &str) -> Option<&str> {
+    let endings = [
+        "~", ".bak", ".old", ".orig", ".save", ".backup", ".swp", ".copy", ".tmp",
+    ];
+    let mut cut = endings
+        .iter()
+        .filter_map(|ending| path.strip_suffix(ending));
+    cut.next()
+        .filter(|rest| !rest.is_empty() && !rest.ends_with('/'))
 }
 
 impl Rule {
@@ -204,7 +267,7 @@ mod tests {
             for rule in &rules {
                 let _ = list.add(rule);
             }
-            prop_assert_eq!(list.denies(&path, directory), list.denies_slowly(&path, directory));
+            prop_assert_eq!(list.denies_as(&path, directory), list.denies_slowly(&path, directory));
         }
     }
 
@@ -224,7 +287,7 @@ mod tests {
                     format!("{stem}{name}").to_uppercase(),
                 ] {
                     for directory in [false, true] {
-                        let found = list.denies(&path, directory);
+                        let found = list.denies_as(&path, directory);
                         assert_eq!(found, list.denies_slowly(&path, directory), "{path}");
                         denied += usize::from(found.is_some());
                     }

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The choice of a working directory's files.
@@ -31,6 +32,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Workspace {
     ignores: Ignores,
+    /// The directory's own name with a slash, for rules that name a directory and a file in it.
+    above: String,
+    /// The caller's patterns.
+    asked: Vec<String>,
     denied: DenyList,
     admitted: AdmitList,
     open: Vec<Level>,
@@ -53,6 +58,8 @@ pub struct Selection {
     pub left_out: Vec<LeftOut>,
     /// What travels although the deny list names it.
     pub admitted: Vec<Admitted>,
+    /// The caller's patterns that decided nothing: misspelt, or about what is not there.
+    pub idle: Vec<String>,
 }
 
 /// A file or directory that did not travel.
@@ -119,6 +126,8 @@ impl Workspace {
         }
         Ok(Self {
             ignores: Ignores::Gitignore,
+            above: String::new(),
+            asked: [deny, admit].concat(),
             denied,
             admitted: AdmitList::new(admit).map_err(invalid)?,
             open: Vec::new(),
@@ -127,11 +136,35 @@ impl Workspace {
         })
     }
 
+    /// As the choice of this directory: its own name counts, so that `credentials` in a directory
+    /// `.aws` is what the deny list says of `.aws/credentials`.
+    ///
+    /// # Errors
+    /// [`ArchiveCode::RootDenied`] if the directory itself, or one that it lies in, stays home.
+    pub fn of(mut self, dir: &Path) -> Result<Self, ArchiveError> {
+        let dir = dir
+            .canonicalize()
+            .map_err(|e| io("look at the directory", e))?;
+        let names = dir.iter().map(|name| name.to_string_lossy());
+        for name in names {
+            let denied = self.denied.denies(&name, true).is_some()
+                && self.admitted.admits(&name, true).is_none();
+            if denied || is_dot_git(&name) {
+                let shown = flightproof_core::escape(&*name, 80);
+                return Err(ArchiveCode::RootDenied.refuse(format!("\"{shown}\"")));
+            }
+            self.above = format!("{name}/");
+        }
+        Ok(self)
+    }
+
     /// Everything but `.git`, which no tree may carry: neither `.gitignore` nor the deny list is
     /// asked.
     pub fn without_rules() -> Self {
         Self {
             ignores: Ignores::Nothing,
+            above: String::new(),
+            asked: Vec::new(),
             denied: DenyList::default(),
             admitted: AdmitList::default(),
             open: Vec::new(),
@@ -145,6 +178,7 @@ impl Workspace {
         let Selection {
             mut left_out,
             mut admitted,
+            ..
         } = self.selection;
         let found = self.found.into_inner();
         for (path, (rule, pattern)) in found.unwrap_or_else(PoisonError::into_inner) {
@@ -165,7 +199,17 @@ impl Workspace {
         }
         left_out.sort_by(|a, b| a.path.cmp(&b.path));
         admitted.sort_by(|a, b| a.path.cmp(&b.path));
-        Selection { left_out, admitted }
+        let mut idle = self.asked;
+        idle.retain(|pattern| {
+            let denied =
+                |left: &LeftOut| matches!(&left.reason, Reason::Denied { rule } if rule == pattern);
+            !left_out.iter().any(denied) && !admitted.iter().any(|kept| kept.pattern == *pattern)
+        });
+        Selection {
+            left_out,
+            admitted,
+            idle,
+        }
     }
 
     fn reason(&mut self, path: &RelPath, kind: FileType) -> Option<Reason> {
@@ -173,9 +217,10 @@ impl Workspace {
         if is_dot_git(path.file_name()) {
             return Some(Reason::Git);
         }
-        if let Some(rule) = self.denied.denies(path.as_str(), directory) {
+        let place = format!("{}{}", self.above, path.as_str());
+        if let Some(rule) = self.denied.denies(&place, directory) {
             let rule = rule.to_owned();
-            match self.admitted.admits(path.as_str(), directory) {
+            match self.admitted.admits(&place, directory) {
                 None => return Some(Reason::Denied { rule }),
                 Some(pattern) => self.selection.admitted.push(Admitted {
                     path: path.clone(),

@@ -28,7 +28,7 @@ fn a_refused_pack_leaves_the_output_as_it_was_and_nothing_beside_it() {
         let refused = format.pack(&tree, &root.path().join("dir")).unwrap_err();
         assert_eq!(
             refused.code,
-            ArchiveCode::Io,
+            ArchiveCode::DestinationUnsafe,
             "a directory is no place for an archive"
         );
         assert_eq!(names(root.path()), ["dir", "out", "tree"]);

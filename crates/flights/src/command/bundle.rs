@@ -9,6 +9,7 @@ use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
     Arrival, CaptureRequest, Git, Grants, Host, Rules, capture, check_bundle,
 };
+use flightproof_session::record;
 use serde::Serialize;
 use std::path::Path;
 
@@ -105,7 +106,15 @@ impl Desk {
     fn open(repo: &Path) -> Result<Self, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let host = Host::open(&git, repo)?;
-        let work = WorkDirectory::new(&state::directory()?)?;
+        let state = state::directory()?;
+        let leftovers = record::reap(&state)?;
+        show::recovered(
+            &leftovers
+                .iter()
+                .map(crate::flight::leftover)
+                .collect::<Vec<_>>(),
+        );
+        let work = WorkDirectory::new(&state)?;
         Ok(Self { git, host, work })
     }
 }

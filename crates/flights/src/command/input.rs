@@ -55,17 +55,16 @@ pub(super) fn parent(path: &Path) -> Result<(), Refusal> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let unwritable = |path: &Path, why: &dyn std::fmt::Display| {
+        Refusal::from(FlightsCode::OutputUnwritable.refuse(format!("{}: {why}", shown(path))))
+    };
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(unwritable(path, &"is there and is no regular file"));
+    }
     match std::fs::metadata(parent) {
-        Ok(found) if found.is_dir() && !path.is_dir() => Ok(()),
-        Ok(found) if found.is_dir() => Err(FlightsCode::OutputUnwritable
-            .refuse(format!("{}: a directory", shown(path)))
-            .into()),
-        Ok(_) => Err(FlightsCode::OutputUnwritable
-            .refuse(format!("{}: not a directory", shown(parent)))
-            .into()),
-        Err(e) => Err(FlightsCode::OutputUnwritable
-            .refuse(format!("{}: {e}", shown(parent)))
-            .into()),
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(unwritable(parent, &"not a directory")),
+        Err(e) => Err(unwritable(parent, &e)),
     }
 }
 

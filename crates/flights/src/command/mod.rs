@@ -186,7 +186,8 @@ pub struct RunArgs {
 
 #[derive(Subcommand)]
 enum ArchiveCommand {
-    /// Pack a working directory: no ignored files, no secrets, no .git. Says what was left out.
+    /// Pack a working directory: no secrets, no .git, nothing that a .gitignore in it ignores. Says
+    /// what was left out.
     Pack {
         /// The directory.
         dir: PathBuf,

@@ -89,7 +89,7 @@ pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Re
             let identity = ledger.identity();
             match format {
                 Format::Human => show::print(&format!(
-                    "ledger {identity}: {rows} rows, {} commits, all as they were written\n  head {}",
+                    "ledger {identity}: {rows} rows, {} commits, every row as it was written\n  head {}",
                     head.seq, head.chain
                 )),
                 Format::Json => show::print(

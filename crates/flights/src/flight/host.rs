@@ -213,7 +213,7 @@ impl Host {
     }
 }
 
-fn leftover(reaped: &record::Reaped) -> String {
+pub(crate) fn leftover(reaped: &record::Reaped) -> String {
     format!(
         "{}: left by a run that was killed; {} processes ended, directories removed",
         reaped.id, reaped.processes

@@ -7,6 +7,7 @@ mod work;
 
 pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
 pub use host::Host;
+pub(crate) use host::leftover;
 pub use order::Order;
 pub use work::WorkDirectory;
 

@@ -390,3 +390,38 @@ fn paths_that_are_not_there_are_usage_errors_that_name_them() {
         );
     }
 }
+
+#[test]
+fn what_an_interrupted_apply_left_is_named_and_patterns_that_decide_nothing_are_said() {
+    let environment = project();
+    let pack = ["pack", "@project", "-o", "@p.paws"];
+    let run = archive(
+        &environment,
+        &[&pack[..], &["--deny", "*.secret", "--admit", ".env"]].concat(),
+    );
+    assert!(run.stdout.contains("idle        *.secret"), "{}", run.text);
+    assert!(!run.stdout.contains("idle        .env"), "{}", run.text);
+    environment.write("project/.prime-agent-staging-apply-1/journal", "{}");
+    let run = archive(&environment, &pack);
+    assert_eq!(run.code, 10);
+    assert!(run.stdout.contains("archive/STAGING_LEFT"), "{}", run.text);
+}
+
+#[test]
+fn an_output_that_is_a_device_is_left_alone() {
+    let environment = project();
+    let device = environment.path("null");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &device,
+        rustix::fs::FileType::CharacterDevice,
+        rustix::fs::Mode::RWXU,
+        rustix::fs::makedev(1, 3),
+    )
+    .unwrap();
+    let run = archive(&environment, &["pack", "@project", "-o", "@null"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    let export = environment.flights(&["ledger", "export", "-o", device.to_str().unwrap()]);
+    assert_eq!(export.code, 2, "{}", export.text);
+    assert!(!fs::symlink_metadata(&device).unwrap().is_file());
+}

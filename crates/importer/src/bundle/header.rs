@@ -105,11 +105,12 @@ fn check_prerequisite(lines: &[&str], baseline: CommitId) -> Result<(), ImportEr
     let [line] = lines else {
         return wrong(format!("got {}, expected one", lines.len()));
     };
-    let rest = line.strip_prefix(&format!("-{baseline}"));
+    let line = line.strip_prefix('-').unwrap_or_default();
+    let rest = line.strip_prefix(&baseline.to_string());
     if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) {
         return Ok(());
     }
-    wrong(format!("got {}, expected -{baseline}", escape(line, 80)))
+    wrong(format!("got {}, expected {baseline}", escape(line, 80)))
 }
 
 fn read_reference(lines: &[&str]) -> Result<CommitId, ImportError> {

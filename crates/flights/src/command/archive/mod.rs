@@ -155,7 +155,7 @@ fn choose<T>(
     let own = place_within(dir, output);
     let inner = match args.everything {
         true => Workspace::without_rules(),
-        false => Workspace::new(&args.deny, &args.admit)?,
+        false => Workspace::new(&args.deny, &args.admit)?.of(dir)?,
     };
     let mut choice = WithoutOutput { inner, own };
     let done = work(&mut choice)?;
@@ -212,6 +212,10 @@ enum Kind {
 
 fn open(path: &Path) -> Result<(File, Kind, u64), Refusal> {
     let failed = |e: std::io::Error| input::unreadable(path, e);
+    // Asked before it is opened: to open a pipe waits for whoever writes.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(input::unreadable(path, "not a file"));
+    }
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {

@@ -23,6 +23,9 @@ pub(super) struct Report {
     left_out: Option<Vec<Left>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     admitted: Option<Vec<Kept>>,
+    /// Patterns of the command line that decided nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    idle: Vec<String>,
     #[serde(skip)]
     all: Vec<Line>,
 }
@@ -169,6 +172,7 @@ impl Report {
             entries: None,
             left_out: None,
             admitted: None,
+            idle: Vec::new(),
             all,
         }
     }
@@ -193,6 +197,7 @@ impl Report {
             pattern: admitted.pattern,
         });
         self.admitted = Some(kept.collect());
+        self.idle = selection.idle;
         self
     }
 
@@ -233,6 +238,12 @@ impl Report {
                 shown(&kept.path),
                 shown(&kept.rule),
                 shown(&kept.pattern)
+            )
+        }));
+        lines.extend(self.idle.iter().map(|pattern| {
+            format!(
+                "  idle        {}  (this pattern decided nothing)",
+                shown(pattern)
             )
         }));
         lines
