@@ -261,3 +261,18 @@ pub struct ProbeReading {
     /// How: an errno name, a signal, or what was reached.
     pub how: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_lies_in_the_file_that_cargo_names_after_it() {
+        let file = CrateFile {
+            name: "serde".to_owned(),
+            version: "1.0.1".to_owned(),
+            sha256: Digest::of(b""),
+        };
+        assert_eq!(file.file_name(), "serde-1.0.1.crate");
+    }
+}
