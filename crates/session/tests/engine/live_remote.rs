@@ -205,14 +205,20 @@ impl Daemon {
     /// A daemon leaves the parent of its containers' groups behind, one in each hierarchy, and one
     /// that was killed leaves theirs too.
     fn remove_groups(&self) {
-        let find = ["/sys/fs/cgroup", "-depth", "-type", "d", "-path"];
-        let below = format!("*/{}*", self.group);
-        let mut command = Command::new("find");
-        command
-            .args(find)
-            .arg(below)
-            .args(["-exec", "rmdir", "{}", ";"]);
-        let _ = command.stderr(Stdio::null()).status();
+        let find = |act: &[&str]| {
+            let below = format!("*/{}*", self.group);
+            let words = ["/sys/fs/cgroup", "-depth", "-type", "d", "-path", &below];
+            let output = Command::new("find").args(words).args(act).output();
+            output.map_or(0, |output| output.stdout.len())
+        };
+        // A group is busy until the last of its processes is reaped.
+        for _ in 0..100 {
+            find(&["-exec", "rmdir", "{}", ";"]);
+            if find(&["-print"]) == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Everything it started has its directory among the arguments.
