@@ -2,7 +2,8 @@
 //! the power, flipping bits and stopping at our own seams, each with a broken variant that the same
 //! test must catch.
 //!
-//! A sample of all points runs each time; `FLIGHTPROOF_FULL_SWEEP=1` runs every one. `strace` has to
+//! A sample of all points runs each time; `FLIGHTPROOF_FULL_SWEEP=1` runs every one, and another
+//! number that many of each kind. `strace` has to
 //! be there: without it these tests fail, since nothing was measured.
 #![expect(
     clippy::unwrap_used,
@@ -25,9 +26,15 @@ fn full_sweep() -> bool {
     std::env::var_os("FLIGHTPROOF_FULL_SWEEP").is_some()
 }
 
-/// At most `most` of the points, evenly spread, the last one among them; all in a full sweep.
+/// At most `most` of the points, evenly spread, the last one among them. In a full sweep all, or as
+/// many as the variable says.
 fn sample<T: Clone>(points: &[T], most: usize) -> Vec<T> {
-    if full_sweep() || points.len() <= most {
+    let most = match std::env::var("FLIGHTPROOF_FULL_SWEEP") {
+        Err(_) => most,
+        Ok(all) if all == "1" => points.len(),
+        Ok(number) => most.max(number.parse().unwrap()),
+    };
+    if points.len() <= most {
         return points.to_vec();
     }
     (0..most)
