@@ -41,35 +41,44 @@ pub(crate) fn recording(log: &Path) -> Vec<String> {
 /// The calls below a folder, in order. A call that is not understood fails the test: a model that
 /// leaves something out would prove nothing.
 pub(crate) fn read(log: &Path, below: &Path) -> Vec<Call> {
-    let text = std::fs::read_to_string(log).unwrap();
-    text.lines().filter_map(|line| call(line, below)).collect()
+    let lines = lines(log);
+    lines.iter().filter_map(|line| call(line, below)).collect()
 }
 
 /// How often each call was made.
 pub(crate) fn count(log: &Path) -> BTreeMap<String, usize> {
-    let text = std::fs::read_to_string(log).unwrap();
     let mut counts = BTreeMap::new();
-    for line in text.lines() {
-        let Some((name, _)) = named(line) else {
-            continue;
-        };
-        *counts.entry(name.to_owned()).or_default() += 1;
+    for line in lines(log) {
+        if let Some((name, _)) = line.split_once('(') {
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
     }
     counts
 }
 
-/// The call's name and the rest of a line, which begins with the number of the thread.
-fn named(line: &str) -> Option<(&str, &str)> {
-    assert!(
-        !line.contains("unfinished"),
-        "two threads at once: {line:.80}"
-    );
-    let (_, call) = line.split_once(' ')?;
-    call.trim_start().split_once('(')
+/// One line for each call, without the number of its thread. Where two threads call at once (the
+/// test's and the one that reports on it), strace writes a call's end on a line of its own.
+fn lines(log: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut begun = BTreeMap::new();
+    let mut whole = Vec::new();
+    for line in text.lines() {
+        let (thread, line) = line.split_once(' ').unwrap();
+        let line = line.trim_start();
+        if let Some(beginning) = line.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, beginning.to_owned());
+        } else if let Some((_, end)) = line.split_once(" resumed>") {
+            let beginning: String = begun.remove(thread).unwrap_or_default();
+            whole.push(beginning + end);
+        } else {
+            whole.push(line.to_owned());
+        }
+    }
+    whole
 }
 
 fn call(line: &str, below: &Path) -> Option<Call> {
-    let (name, rest) = named(line)?;
+    let (name, rest) = line.split_once('(')?;
     let (arguments, result) = rest.rsplit_once(" = ")?;
     if result.starts_with('-') {
         return None;
