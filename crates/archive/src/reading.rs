@@ -36,8 +36,25 @@ impl Reading {
     }
 }
 
+/// Reads the files until all of them may travel, and takes out of the list those that may not. Each
+/// time around there are fewer. What `read` made beside the hashes is of the last time.
+///
+/// # Errors
+/// As `read`.
+pub(crate) fn until_whole<T>(
+    files: &mut Vec<Listed>,
+    mut read: impl FnMut(&[Listed]) -> Result<(T, Reading), ArchiveError>,
+) -> Result<(T, Vec<Digest>), ArchiveError> {
+    loop {
+        match read(files)? {
+            (made, Reading::Whole(digests)) => return Ok((made, digests)),
+            (_, Reading::Without(places)) => withdraw(files, &places),
+        }
+    }
+}
+
 /// Takes the files at these ascending places out of a list.
-pub(crate) fn withdraw(files: &mut Vec<Listed>, places: &[usize]) {
+fn withdraw(files: &mut Vec<Listed>, places: &[usize]) {
     let mut place = 0;
     files.retain(|_| {
         place += 1;

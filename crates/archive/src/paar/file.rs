@@ -11,7 +11,6 @@ use crate::format::{Format, Member};
 use crate::header::Layout;
 use crate::listing::{self, Listed};
 use crate::progress::Progress;
-use crate::reading::Reading;
 use crate::{payload, reading};
 use flightproof_core::Digest;
 use std::fs::File;
@@ -102,20 +101,17 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<Artifact, ArchiveError> {
     let failed = |e| io("write the archive", e);
-    // Each time around there are fewer files.
-    let (mut artifact, digests) = loop {
+    let (mut artifact, digests) = reading::until_whole(&mut files, |files| {
         // Its hashes are not known yet. They have one length, so the length of all else is.
-        let artifact = outline(origin, &files)?;
+        let artifact = outline(origin, files)?;
         let header_bytes = artifact.header()?.len() as u64;
         let total = header_bytes + artifact.payload_bytes();
         check_size(total)?;
         out.set_len(total).map_err(failed)?;
-        let placed = reading::one_after_the_other(&files, header_bytes);
-        match reading::copy(root, &placed, out, choice, progress)? {
-            Reading::Whole(digests) => break (artifact, digests),
-            Reading::Without(places) => reading::withdraw(&mut files, &places),
-        }
-    };
+        let placed = reading::one_after_the_other(files, header_bytes);
+        let read = reading::copy(root, &placed, out, choice, progress)?;
+        Ok((artifact, read))
+    })?;
     for (file, digest) in artifact.files.iter_mut().zip(digests) {
         file.sha256 = digest;
     }

@@ -91,15 +91,12 @@ pub fn changeset_between(
 ) -> Result<Compared, ArchiveError> {
     let root = beneath::open_root(dir)?;
     let mut files = listing::list(root.as_fd(), choice)?;
-    // Each time around there are fewer files.
-    let (outline, digests) = loop {
-        refuse_left_out(root.as_fd(), base, &files)?;
-        let outline = Outline::of(base.workspace_id().to_owned(), &files)?;
-        match reading::hash(root.as_fd(), &files, choice, progress)? {
-            Reading::Whole(digests) => break (outline, digests),
-            Reading::Without(places) => reading::withdraw(&mut files, &places),
-        }
-    };
+    let (outline, digests) = reading::until_whole(&mut files, |files| {
+        refuse_left_out(root.as_fd(), base, files)?;
+        let outline = Outline::of(base.workspace_id().to_owned(), files)?;
+        let read = reading::hash(root.as_fd(), files, choice, progress)?;
+        Ok((outline, read))
+    })?;
     let target = outline.named(digests);
     let changeset = Changeset::between(base, &target)?;
     // Created after the listing: the output may lie in the directory itself.

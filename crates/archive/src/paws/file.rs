@@ -12,7 +12,6 @@ use crate::format::{Format, Member};
 use crate::header::{Behind, Layout, Length};
 use crate::listing::{self, Listed};
 use crate::progress::Progress;
-use crate::reading::Reading;
 use crate::{order, payload, reading};
 use flightproof_core::Digest;
 use std::fs::File;
@@ -111,17 +110,14 @@ fn write(
     choice: &dyn Choice,
     progress: &dyn Progress,
 ) -> Result<Snapshot, ArchiveError> {
-    // Each time around there are fewer files.
-    let (outline, digests) = loop {
-        let outline = Outline::of(workspace_id.clone(), &files)?;
+    let (outline, digests) = reading::until_whole(&mut files, |files| {
+        let outline = Outline::of(workspace_id.clone(), files)?;
         out.set_len(outline.header_bytes() + outline.payload_bytes())
             .map_err(|e| io("write the archive", e))?;
-        let placed = reading::one_after_the_other(&files, outline.header_bytes());
-        match reading::copy(root, &placed, out, choice, progress)? {
-            Reading::Whole(digests) => break (outline, digests),
-            Reading::Without(places) => reading::withdraw(&mut files, &places),
-        }
-    };
+        let placed = reading::one_after_the_other(files, outline.header_bytes());
+        let read = reading::copy(root, &placed, out, choice, progress)?;
+        Ok((outline, read))
+    })?;
     let (snapshot, header) = outline.fill(digests);
     out.write_all_at(&header, 0)
         .map_err(|e| io("write the archive", e))?;
