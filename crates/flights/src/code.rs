@@ -58,6 +58,12 @@ flightproof_core::refusal_codes! {
         /// Another plan for the same name, no plans at all.
         NothingToRun = "NOTHING_TO_RUN", NothingRan,
             "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
+        /// A repository that `init` can do nothing with.
+        NothingToInit = "NOTHING_TO_INIT", Usage,
+            "nothing that could be judged was found", "a plan for a program that is not there would never fly", "name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR";
+        /// Several programs or libraries, or another one than there is.
+        TargetUnclear = "TARGET_UNCLEAR", Usage,
+            "it is not clear which program or library is to be judged", "a witness speaks about one program", "name one of those listed with --bin NAME or --lib PACKAGE";
         /// The branch is at the candidate already.
         AlreadyAdmitted = "ALREADY_ADMITTED", Usage,
             "the branch is at the candidate already", "a commit comes in once; certifying it again cannot let it in again", "its certificate and receipt were written when it came in; leave --admit away for a new certificate";

@@ -8,6 +8,7 @@ mod certify;
 mod day;
 mod doctor;
 mod explain;
+mod init;
 mod input;
 mod key;
 mod run;
@@ -34,6 +35,8 @@ struct Cli {
 enum Command {
     /// Certify one commit of a repository, and admit it if asked to.
     Certify(CertifyArgs),
+    /// Look at a repository and write plan, witness and policy of a first flight.
+    Init(init::InitArgs),
     /// Fly the plans in flights/: replay their recordings, or fly them for real.
     Run(RunArgs),
     /// Pack, look at, verify and unpack archives.
@@ -85,6 +88,7 @@ impl Command {
     fn stage(&self) -> &'static str {
         match self {
             Self::Certify(_) | Self::Run(_) => "plan",
+            Self::Init(_) => "init",
             Self::Archive { .. } => "archive",
             Self::Bundle {
                 command: BundleCommand::Create { .. },
@@ -520,6 +524,7 @@ pub fn main() -> Exit {
 fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
     match command {
         Command::Certify(args) => certify::run(&args, format),
+        Command::Init(args) => init::run(&args, format),
         Command::Run(args) => run::run(&args, format),
         Command::Archive { command } => Ok(archive::run(&command, format)),
         Command::Agent {

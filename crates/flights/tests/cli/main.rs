@@ -8,6 +8,7 @@ mod environment;
 mod explain;
 mod forge;
 mod formats;
+mod init;
 mod keys;
 mod kill;
 mod machine;

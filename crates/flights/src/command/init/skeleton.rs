@@ -1,0 +1,125 @@
+//! The files of a first flight. Until their owner has filled them in, what they judge is refused.
+
+use super::look::Target;
+use crate::plan::PLAN_SCHEMA;
+use std::path::{Path, PathBuf};
+
+/// What the files are about.
+pub(super) struct Facts<'a> {
+    /// Name of the plan.
+    pub name: &'a str,
+    /// The repository, as the plan names it.
+    pub repository: &'a Path,
+    /// The branch that is checked out.
+    pub branch: Option<&'a str>,
+    /// Whether the tree has a lock file.
+    pub locked: bool,
+    /// Whether there is more than one package.
+    pub workspace: bool,
+    /// What is judged.
+    pub target: &'a Target,
+}
+
+/// Every file with its path.
+pub(super) fn files(facts: &Facts<'_>) -> Vec<(PathBuf, String)> {
+    let name = facts.name;
+    let mut files = vec![
+        (format!("flights/{name}.toml").into(), plan(facts)),
+        (
+            format!("flights/witness/{name}.json").into(),
+            witness(facts),
+        ),
+        ("policy.json".into(), policy().to_owned()),
+    ];
+    if let Target::Library(package) = facts.target {
+        files.push((format!("flights/witness/{name}.rs").into(), driver(package)));
+    }
+    files
+}
+
+fn plan(facts: &Facts<'_>) -> String {
+    let name = facts.name;
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let repository = quoted(&facts.repository.to_string_lossy());
+    let baseline = quoted(facts.branch.unwrap_or("main"));
+    let lock = match facts.locked {
+        true => "",
+        false => {
+            "# The tree has no Cargo.lock: one made with `cargo generate-lockfile`, by its path from here.\n# lock = \"flights/Cargo.lock\"\n"
+        }
+    };
+    format!(
+        r#"schema = "{PLAN_SCHEMA}"
+name = "{name}"
+about = "One commit of {name}, certified."
+
+# Two commits, by branch, tag or id. The candidate is one commit directly on the baseline.
+[source]
+git = {{ repository = {repository}, baseline = {baseline}, candidate = "candidate" }}
+
+# Without grants a candidate may change everything but the protected files. With them, these alone.
+[change]
+# grants = ["src"]
+# identity = "Agent <agent@example.org>"
+{lock}
+[witness]
+file = "flights/witness/{name}.json"
+
+[expect]
+verdict = "held"
+"#
+    )
+}
+
+/// Two cases that no program satisfies yet.
+fn witness(facts: &Facts<'_>) -> String {
+    let judged = match facts.target {
+        Target::Bin(bin) => format!("\"bin\": \"{bin}\""),
+        Target::Library(package) => {
+            let package = match facts.workspace {
+                true => format!(",\n  \"package\": \"{package}\""),
+                false => String::new(),
+            };
+            format!("\"driver\": \"{}.rs\"{package}", facts.name)
+        }
+    };
+    format!(
+        r#"{{
+  "schema": "flightproof/witness/1",
+  {judged},
+  "cases": [
+    {{"id": "first", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "REPLACE: what it must print\n"}}}},
+    {{"id": "second", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "REPLACE: what it must print for another input\n"}}}}
+  ],
+  "waivers": []
+}}
+"#
+    )
+}
+
+fn driver(package: &str) -> String {
+    let library = package.replace('-', "_");
+    format!(
+        r#"//! Reads one case from standard input, asks the library, prints one answer.
+
+use std::io::Read;
+
+fn main() {{
+    let mut input = String::new();
+    std::io::stdin().read_to_string(&mut input).expect("cases are text");
+    // REPLACE: call the library with the case, such as {library}::answer(input.trim()).
+    let answer: String = todo!("the answer of {library}");
+    println!("{{answer}}");
+}}
+"#
+    )
+}
+
+fn policy() -> &'static str {
+    r#"{
+  "schema": "flightproof/policy/1",
+  "threshold": 1,
+  "required_gates": ["correctness", "mutation", "determinism"]
+}
+"#
+}
