@@ -35,58 +35,66 @@ impl std::error::Error for CanonicalError {}
 pub fn canonical_json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let value =
         serde_json::to_value(value).map_err(|e| CanonicalError::Serialize(e.to_string()))?;
-    let mut out = String::new();
-    write_value(&mut out, &value)?;
-    Ok(out.into_bytes())
+    canonical_value(&value)
 }
 
-fn write_value(out: &mut String, value: &Value) -> Result<(), CanonicalError> {
+/// [`canonical_json`] of a document that is JSON already: nothing is copied.
+///
+/// # Errors
+/// As [`canonical_json`].
+pub fn canonical_value(value: &Value) -> Result<Vec<u8>, CanonicalError> {
+    let mut out = Vec::new();
+    write_value(&mut out, value)?;
+    Ok(out)
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), CanonicalError> {
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
         Value::Number(n) => write_number(out, n)?,
-        Value::String(s) => write_string(out, s),
+        Value::String(s) => write_string(out, s)?,
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_value(out, item)?;
             }
-            out.push(']');
+            out.push(b']');
         }
         Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push('{');
-            for (i, key) in keys.into_iter().enumerate() {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+            out.push(b'{');
+            for (i, (key, value)) in fields.into_iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                write_string(out, key);
-                out.push(':');
-                write_value(out, &map[key])?;
+                write_string(out, key)?;
+                out.push(b':');
+                write_value(out, value)?;
             }
-            out.push('}');
+            out.push(b'}');
         }
     }
     Ok(())
 }
 
-fn write_number(out: &mut String, n: &serde_json::Number) -> Result<(), CanonicalError> {
+fn write_number(out: &mut Vec<u8>, n: &serde_json::Number) -> Result<(), CanonicalError> {
     let safe = n.as_u64().is_some_and(|v| v <= MAX_SAFE)
         || n.as_i64().is_some_and(|v| v.unsigned_abs() <= MAX_SAFE);
     if !safe {
         return Err(CanonicalError::Number(n.to_string()));
     }
-    out.push_str(&n.to_string());
+    out.extend_from_slice(n.to_string().as_bytes());
     Ok(())
 }
 
-fn write_string(out: &mut String, s: &str) {
+fn write_string(out: &mut Vec<u8>, s: &str) -> Result<(), CanonicalError> {
     // serde_json writes the RFC 8785 escapes: \b \t \n \f \r \" \\ and \u00xx in lower case.
-    out.push_str(&serde_json::Value::String(s.to_owned()).to_string());
+    serde_json::to_writer(out, s).map_err(|e| CanonicalError::Serialize(e.to_string()))
 }
 
 #[cfg(test)]

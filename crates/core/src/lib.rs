@@ -14,12 +14,12 @@ mod strict;
 mod verdict;
 
 pub use bytes::Bytes;
-pub use canonical::{CanonicalError, canonical_json};
+pub use canonical::{CanonicalError, canonical_json, canonical_value};
 pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
 pub use display::{Escaped, escape};
 pub use exit::Exit;
 pub use money::{MicroEur, MicroUsd, MoneyError, UsdPerEur};
 pub use path::{PathFault, RelPath, is_default_ignorable};
 pub use refusal::{Code, Explanation, Fault, Refusal, Refused};
-pub use strict::{StrictError, parse_strict};
+pub use strict::{StrictError, parse_strict, parse_strict_value};
 pub use verdict::{Decision, VERDICT_SCHEMA, Verdict};

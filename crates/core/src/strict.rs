@@ -37,6 +37,15 @@ impl std::error::Error for StrictError {}
 /// # Errors
 /// [`StrictError`] with the reason; never any content beyond key names.
 pub fn parse_strict<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T, StrictError> {
+    serde_json::from_value(parse_strict_value(bytes, limit)?)
+        .map_err(|e| StrictError::Malformed(e.to_string()))
+}
+
+/// [`parse_strict`] of a document whose shape is not known yet.
+///
+/// # Errors
+/// As [`parse_strict`].
+pub fn parse_strict_value(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
     if bytes.len() > limit {
         return Err(StrictError::TooLarge {
             limit,
@@ -47,7 +56,7 @@ pub fn parse_strict<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Unique.deserialize(&mut reader).map_err(malformed)?;
     reader.end().map_err(malformed)?;
-    serde_json::from_value(value).map_err(malformed)
+    Ok(value)
 }
 
 /// Builds a [`Value`] and refuses what a plain `Value` would silently merge or round.

@@ -43,6 +43,15 @@ flightproof_core::refusal_codes! {
         /// A recording of a newer format.
         TranscriptTooNew = "TRANSCRIPT_TOO_NEW", TooNew,
             "the recording is of a newer format than this program reads", "guessing at fields it does not know could pass what must fail", "use the release of flights that wrote it, or a newer one";
+        /// Two recordings differ in meaning.
+        TranscriptsDiffer = "TRANSCRIPTS_DIFFER", Evidence,
+            "the two recordings differ in meaning", "a new recording replaces an old one only when somebody has seen what it changes", "read the differences; keep the new recording if they are meant";
+        /// Nobody's key to hold a recording against.
+        RecorderUnknown = "RECORDER_UNKNOWN", Usage,
+            "there is no key to hold the recording's signature against", "a recording that anybody may have made proves nothing", "name the recorder's public key with --key FILE, or put it beside the recording as recorder.pub";
+        /// A line that a recording does not have.
+        LineMissing = "LINE_MISSING", Usage,
+            "the recording has no question on this line", "there is nothing to show", "take a number from the first column of `flights show`";
         /// A replay asks something else than was recorded.
         TranscriptDiverged = "TRANSCRIPT_DIVERGED", Evidence,
             "the flight asks something else than the recorded one did", "only the recorded exchanges have recorded answers", "if the plan, the witness or the program changed on purpose, record the flight again and review the difference";
@@ -67,6 +76,12 @@ flightproof_core::refusal_codes! {
         /// The branch is at the candidate already.
         AlreadyAdmitted = "ALREADY_ADMITTED", Usage,
             "the branch is at the candidate already", "a commit comes in once; certifying it again cannot let it in again", "its certificate and receipt were written when it came in; leave --admit away for a new certificate";
+        /// A wrong command line.
+        UsageInvalid = "USAGE_INVALID", Usage,
+            "the command line is wrong", "what was meant is not guessed", "see --help of the program or of the command";
+        /// A form of output that a command does not have.
+        FormatUnsupported = "FORMAT_UNSUPPORTED", Usage,
+            "the command does not print this format", "another format than the asked one would be misread", "choose one of the formats the message names";
         /// `explain` was asked for an unknown code.
         UnknownCode = "UNKNOWN_CODE", Usage,
             "there is no such refusal code", "codes are a closed list", "run `flights explain` to see all of them";

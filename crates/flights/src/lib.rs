@@ -5,6 +5,7 @@
 mod code;
 
 pub mod command;
+pub mod comparison;
 pub mod flight;
 pub mod meter;
 pub mod plan;
@@ -12,6 +13,7 @@ pub mod registry;
 pub mod show;
 pub mod source;
 pub mod state;
+pub mod timeline;
 pub mod transcript;
 
 pub use code::FlightsCode;

@@ -5,13 +5,73 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How results are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// How results are printed, by most commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Lines for people.
     Human,
     /// One JSON document.
     Json,
+}
+
+/// How results are printed, in full: some commands know more forms than two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Lines for people.
+    Human,
+    /// One JSON document.
+    Json,
+    /// JSON, one line for each thing.
+    Jsonl,
+    /// JUnit's XML, as test reports.
+    Junit,
+    /// Annotations of GitHub's workflows.
+    Github,
+    /// SARIF 2.1.0, as code scanners.
+    Sarif,
+}
+
+impl Form {
+    /// The forms every command knows.
+    pub const BASIC: &'static [Self] = &[Self::Human, Self::Json];
+
+    /// The format of messages, for a command that knows these forms.
+    ///
+    /// # Errors
+    /// `FORMAT_UNSUPPORTED`.
+    pub fn among(self, known: &[Self]) -> Result<Format, Refusal> {
+        if known.contains(&self) {
+            return Ok(self.messages());
+        }
+        let names = |forms: &[Self]| {
+            forms
+                .iter()
+                .map(|f| f.name())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        Err(crate::FlightsCode::FormatUnsupported
+            .refuse(format!(
+                "{}; this command has {}",
+                self.name(),
+                names(known)
+            ))
+            .into())
+    }
+
+    /// How refusals are printed in this form.
+    pub fn messages(self) -> Format {
+        match self {
+            Self::Human => Format::Human,
+            _ => Format::Json,
+        }
+    }
+
+    fn name(self) -> String {
+        use clap::ValueEnum as _;
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// Says on standard error which stage is under way and how long each took.
@@ -68,6 +128,61 @@ pub enum Speak {
 /// A duration as people read it: `0.04 s`.
 pub fn seconds(duration: Duration) -> String {
     format!("{:.2} s", duration.as_secs_f64())
+}
+
+/// Seconds since 1970 as people read them: `2026-11-29 21:22:12 UTC`.
+pub fn instant(seconds: u64) -> String {
+    const DAY: u64 = 86_400;
+    let day = u32::try_from(seconds / DAY).unwrap_or(u32::MAX);
+    let of_day = seconds % DAY;
+    format!(
+        "{} {:02}:{:02}:{:02} UTC",
+        crate::command::date(day),
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
+}
+
+/// Columns that a table may take: those of `COLUMNS`, or all it needs.
+pub fn columns() -> usize {
+    let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    stated.filter(|c| *c >= 40).unwrap_or(usize::MAX)
+}
+
+/// A line that is cut to so many characters, with a mark where it was.
+pub fn cut(line: &str, columns: usize) -> String {
+    match line.char_indices().nth(columns) {
+        None => line.to_owned(),
+        Some(_) => line.chars().take(columns - 1).chain(['…']).collect(),
+    }
+}
+
+/// What a word means, for those who see colours. The word itself always says it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Good.
+    Good,
+    /// Bad.
+    Bad,
+    /// Beside the point.
+    Faint,
+}
+
+/// A word in colour: on a terminal, and only if neither `NO_COLOR` nor `TERM=dumb` objects.
+pub fn paint(word: &str, tone: Tone) -> String {
+    use std::io::IsTerminal as _;
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let plain = set("NO_COLOR").is_some() || set("TERM").is_none_or(|term| term == "dumb");
+    if plain || !std::io::stdout().is_terminal() {
+        return word.to_owned();
+    }
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "1;31",
+        Tone::Faint => "2",
+    };
+    format!("\x1b[{code}m{word}\x1b[0m")
 }
 
 /// Prints a verdict to standard output.
@@ -143,6 +258,27 @@ fn human(verdict: &Verdict) -> String {
 mod tests {
     use super::*;
     use crate::FlightsCode;
+
+    #[test]
+    fn an_instant_is_a_day_and_a_time_in_utc() {
+        assert_eq!(instant(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(instant(1_795_972_113), "2026-11-29 17:08:33 UTC");
+    }
+
+    #[test]
+    fn a_line_is_cut_by_characters_and_says_so() {
+        assert_eq!(cut("größe", 5), "größe");
+        assert_eq!(cut("größer", 5), "größ…");
+        assert_eq!(cut("x", usize::MAX), "x");
+    }
+
+    #[test]
+    fn a_form_that_a_command_lacks_is_refused_with_those_it_has() {
+        let refused = Form::Sarif.among(Form::BASIC).unwrap_err();
+        assert_eq!(refused.code(), "flights/FORMAT_UNSUPPORTED");
+        assert!(refused.detail.contains("human, json"), "{}", refused.detail);
+        assert_eq!(Form::Jsonl.among(&[Form::Jsonl]), Ok(Format::Json));
+    }
 
     #[test]
     fn a_refusal_is_one_line_with_its_code_and_a_hint_below() {

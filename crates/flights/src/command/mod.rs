@@ -13,10 +13,14 @@ mod input;
 mod key;
 mod run;
 mod spend;
+mod transcript;
 
-use crate::show::{self, Format};
+use crate::FlightsCode;
+use crate::show::{self, Form, Format};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use flightproof_core::{Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, RelPath, UsdPerEur};
+use flightproof_core::{
+    Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, RelPath, UsdPerEur, escape,
+};
 use flightproof_ledger::{Name, Scope};
 use std::path::PathBuf;
 
@@ -26,7 +30,7 @@ use std::path::PathBuf;
 struct Cli {
     /// How to print results.
     #[arg(long, global = true, value_enum, default_value = "human")]
-    format: Format,
+    format: Form,
     #[command(subcommand)]
     command: Command,
 }
@@ -39,6 +43,15 @@ enum Command {
     Init(init::InitArgs),
     /// Fly the plans in flights/: replay their recordings, or fly them for real.
     Run(RunArgs),
+    /// Show a recording as a timeline.
+    Show(transcript::ShowArgs),
+    /// Say what changed in meaning between two recordings.
+    Diff(transcript::DiffArgs),
+    /// Carry recordings: write one as a single file, or take one in that arrived.
+    Transcript {
+        #[command(subcommand)]
+        command: transcript::TranscriptCommand,
+    },
     /// Pack, look at, verify and unpack archives.
     Archive {
         #[command(subcommand)]
@@ -89,6 +102,7 @@ impl Command {
         match self {
             Self::Certify(_) | Self::Run(_) => "plan",
             Self::Init(_) => "init",
+            Self::Show(_) | Self::Diff(_) | Self::Transcript { .. } => "transcript",
             Self::Archive { .. } => "archive",
             Self::Bundle {
                 command: BundleCommand::Create { .. },
@@ -101,6 +115,15 @@ impl Command {
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
             Self::Doctor => "doctor",
+        }
+    }
+
+    /// The forms of output it has.
+    fn forms(&self) -> &'static [Form] {
+        match self {
+            Self::Show(_) => transcript::SHOW_FORMS,
+            Self::Transcript { command } => command.forms(),
+            _ => Form::BASIC,
         }
     }
 }
@@ -497,32 +520,65 @@ pub fn command_line() -> clap::Command {
     Cli::command().bin_name("flights")
 }
 
+/// A day since 1970 as people write it.
+pub(crate) fn date(day: u32) -> String {
+    day::Date(flightproof_ledger::UtcDay(day)).to_string()
+}
+
 /// Parses the command line, does the work, prints the result.
 pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let exit = if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Passed
-            };
-            // Help that cannot be printed has no other place to go.
-            let _ = error.print();
-            return exit;
-        }
+        Err(error) => return misread(&error),
     };
-    let format = cli.format;
+    let form = cli.format;
     let stage = cli.command.stage();
-    let exit = dispatch(cli.command, format).unwrap_or_else(|refusal| {
-        show::refusal(stage, &refusal, format);
+    let exit = dispatch(cli.command, form).unwrap_or_else(|refusal| {
+        show::refusal(stage, &refusal, form.messages());
         refusal.exit()
     });
     show::ended(exit)
 }
 
-fn dispatch(command: Command, format: Format) -> Result<Exit, Refusal> {
+/// A command line that is wrong, or asks for help.
+fn misread(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        // Help that cannot be printed has no other place to go.
+        let _ = error.print();
+        return Exit::Passed;
+    }
+    if wants_data(std::env::args_os()) {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let detail = escape(first.trim_start_matches("error: "), 400);
+        let refusal = Refusal::from(FlightsCode::UsageInvalid.refuse(detail));
+        show::refusal("usage", &refusal, Format::Json);
+    } else {
+        let _ = error.print();
+    }
+    Exit::Usage
+}
+
+/// Whether a command line that could not be read asks for another form than people's.
+fn wants_data(args: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let args: Vec<_> = args.collect();
+    let data = |form: &std::ffi::OsStr| form != "human";
+    let apart = args
+        .windows(2)
+        .any(|pair| pair[0] == "--format" && data(&pair[1]));
+    let joined = args.iter().any(|arg| {
+        let form = arg.to_str().and_then(|arg| arg.strip_prefix("--format="));
+        form.is_some_and(|form| data(form.as_ref()))
+    });
+    apart || joined
+}
+
+fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
+    let format = form.among(command.forms())?;
     match command {
+        Command::Show(args) => transcript::show(&args, form),
+        Command::Diff(args) => transcript::diff(&args, format),
+        Command::Transcript { command } => transcript::run(&command, form),
         Command::Certify(args) => certify::run(&args, format),
         Command::Init(args) => init::run(&args, format),
         Command::Run(args) => run::run(&args, format),

@@ -36,6 +36,22 @@ where
     each(value, &mut |v| attach(v, depth + 1, read))
 }
 
+/// Notes every blob that a document refers to.
+pub(super) fn references(value: &Value, found: &mut BTreeMap<Digest, u64>) -> Result<(), String> {
+    // Documents were read with a bounded depth.
+    if let Some((digest, len)) = as_reference(value)? {
+        return match found.insert(digest, len) {
+            Some(other) if other != len => Err(format!("blob {digest} has two lengths")),
+            _ => Ok(()),
+        };
+    }
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|v| references(v, found)),
+        Value::Object(map) => map.values().try_for_each(|v| references(v, found)),
+        _ => Ok(()),
+    }
+}
+
 fn each(
     value: Value,
     change: &mut dyn FnMut(Value) -> Result<Value, String>,

@@ -2,7 +2,7 @@
 
 use flightproof_core::{Digest, Hasher, canonical_json};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The format's name, on the first line.
 pub const TRANSCRIPT_FORMAT: &str = "flightproof/flight";
@@ -16,10 +16,7 @@ pub(super) const MAX_LINE: usize = 4 << 20;
 pub(super) const MAX_LINES: usize = 200_000;
 
 /// What every line carries beside its own content.
-///
-/// Unknown fields cannot hide: a reader compares the line with its own canonical form of it, unless
-/// the recording is of a newer minor version, whose new fields it passes over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Line {
     /// Position, from 0.
     pub i: u64,
@@ -31,7 +28,7 @@ pub(super) struct Line {
 }
 
 /// The content of a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "k", rename_all = "kebab-case")]
 pub(super) enum Content {
     /// First line.
@@ -44,6 +41,64 @@ pub(super) enum Content {
     Fail(Event),
     /// Last line.
     End(End),
+}
+
+impl Content {
+    /// The content of a line whose `i` and `h` were taken out.
+    ///
+    /// A field that its kind does not have is refused, unless the recording is of a newer minor
+    /// version: then it is passed over.
+    pub(super) fn read(mut fields: Map<String, Value>, newer_minor: bool) -> Result<Self, String> {
+        let kind = fields.remove("k");
+        let known: &[&str] = match kind.as_ref().and_then(Value::as_str) {
+            Some("header") => &["fixture", "flight", "format", "plan", "version"],
+            Some("invoke") => &["op", "v"],
+            Some("ok" | "fail") => &["of", "v"],
+            Some("end") => &["exchanges", "predicate", "root", "verdict"],
+            _ => return Err("of no known kind".to_owned()),
+        };
+        if newer_minor {
+            fields.retain(|name, _| known.contains(&name.as_str()));
+        } else if fields.len() != known.len() || !known.iter().all(|f| fields.contains_key(*f)) {
+            return Err("its fields are not those of its kind".to_owned());
+        }
+        let whole = |e: serde_json::Error| e.to_string();
+        match kind.as_ref().and_then(Value::as_str) {
+            Some("header") => serde_json::from_value(fields.into())
+                .map(Self::Header)
+                .map_err(whole),
+            Some("end") => serde_json::from_value(fields.into())
+                .map(Self::End)
+                .map_err(whole),
+            Some("invoke") => Event::asked(fields).map(Self::Invoke),
+            Some("ok") => Event::answered(fields).map(Self::Ok),
+            _ => Event::answered(fields).map(Self::Fail),
+        }
+    }
+}
+
+impl Event {
+    fn asked(mut fields: Map<String, Value>) -> Result<Self, String> {
+        match (fields.remove("op"), fields.remove("v")) {
+            (Some(Value::String(op)), Some(v)) => Ok(Self {
+                op: Some(op),
+                of: None,
+                v,
+            }),
+            _ => Err("an invoke without an operation".to_owned()),
+        }
+    }
+
+    fn answered(mut fields: Map<String, Value>) -> Result<Self, String> {
+        match (fields.get("of").and_then(Value::as_u64), fields.remove("v")) {
+            (Some(of), Some(v)) => Ok(Self {
+                op: None,
+                of: Some(of),
+                v,
+            }),
+            _ => Err("an answer to nothing".to_owned()),
+        }
+    }
 }
 
 /// The first line.
@@ -63,13 +118,13 @@ pub struct Header {
 }
 
 /// One event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     /// The operation, for an invoke.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub op: Option<String>,
     /// The line of the invoke this answers.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// Input, answer or refusal.
     pub v: Value,
@@ -108,11 +163,11 @@ pub(super) fn root_statement(
     .map_err(|e| e.to_string())
 }
 
-/// The hash of a line that follows one with hash `before`; `rest` is the line without its hash.
-pub(super) fn chain(before: &Digest, rest: &Value) -> Result<Digest, String> {
-    let bytes = canonical_json(rest).map_err(|e| e.to_string())?;
+/// The hash of a line that follows one with hash `before`; `rest` is the canonical form of the line
+/// without its hash.
+pub(super) fn chain(before: &Digest, rest: &[u8]) -> Digest {
     let mut hasher = Hasher::new();
     hasher.update(before.as_bytes());
-    hasher.update(&bytes);
-    Ok(hasher.finish())
+    hasher.update(rest);
+    hasher.finish()
 }

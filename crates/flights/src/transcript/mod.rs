@@ -8,13 +8,17 @@
 mod blobs;
 mod line;
 mod player;
+mod portable;
 mod reader;
 mod recorder;
+mod recording;
 mod session;
 
 pub use line::{End, Event, Header, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION};
 pub use player::Player;
+pub use portable::{lay_out, pack};
 pub use recorder::Recorder;
+pub use recording::{Answer, Exchange, Transcript};
 
 use crate::registry;
 use flightproof_certifier::key::SecretKey;

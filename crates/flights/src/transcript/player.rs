@@ -1,104 +1,56 @@
-//! Reading a recording, and answering from it.
+//! Answering from a recording.
 
-use super::line::{End, Header};
-use super::reader::{LineFault, Reader};
+use super::recording::{Answer, Exchange, Transcript};
 use super::{KeptRefusal, blobs, to_value};
 use crate::FlightsCode;
 use flightproof_certifier::key::PublicKey;
 use flightproof_core::{Digest, Refusal, escape};
 use flightproof_evidence::Attestation;
 use flightproof_session::fake::{Recording, Step};
-use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A verified recording that answers in order. What it is asked must be what was asked then.
 #[derive(Debug)]
 pub struct Player {
-    header: Header,
-    end: End,
-    exchanges: VecDeque<Exchange>,
-    directory: PathBuf,
-}
-
-/// One question of a recording, with its answer.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) line: u64,
-    pub(super) op: String,
-    pub(super) input: Value,
-    pub(super) answer: Answer,
-}
-
-/// How a question was answered.
-#[derive(Debug)]
-pub(super) enum Answer {
-    Ok(Value),
-    Fail(Value),
+    transcript: Transcript,
 }
 
 impl Player {
-    /// Reads and verifies a recording: canonical lines, whole chain, every invoke answered once,
-    /// and a root signed by `recorder`.
+    /// Reads and verifies a recording.
     ///
     /// # Errors
-    /// `TRANSCRIPT_MISSING`, `TRANSCRIPT_TOO_NEW`, `TRANSCRIPT_BROKEN` with the line.
-    pub fn open(directory: &Path, recorder: &PublicKey) -> Result<Self, Refusal> {
-        let bytes = read_lines(directory)?;
-        let broken = |line: usize, what: String| {
-            Refusal::from(FlightsCode::TranscriptBroken.refuse(format!(
-                "{} line {}: {what}",
-                directory.display(),
-                line + 1
-            )))
-        };
-        let mut reader = Reader::default();
-        if !bytes.ends_with(b"\n") {
-            return Err(broken(0, "its last line does not end".to_owned()));
-        }
-        let lines = bytes.strip_suffix(b"\n").unwrap_or_default();
-        for (number, line) in lines.split(|byte| *byte == b'\n').enumerate() {
-            reader.take(number, line).map_err(|fault| match fault {
-                LineFault::TooNew(version) => FlightsCode::TranscriptTooNew
-                    .refuse(format!("{}: version {version}", directory.display()))
-                    .into(),
-                LineFault::Broken(what) => broken(number, what),
-            })?;
-        }
-        let lines = reader.lines;
-        let (header, end, exchanges) = reader
-            .finish(recorder)
-            .map_err(|what| broken(lines, what))?;
-        Ok(Self {
-            header,
-            end,
-            exchanges,
-            directory: directory.to_owned(),
-        })
+    /// As [`Transcript::open`].
+    pub fn open(path: &Path, recorder: &PublicKey) -> Result<Self, Refusal> {
+        Transcript::open(path, std::slice::from_ref(recorder)).map(Self::of)
+    }
+
+    /// Answers from a recording that was read.
+    pub fn of(transcript: Transcript) -> Self {
+        Self { transcript }
     }
 
     /// The plan digest the recording was made with.
     pub fn plan(&self) -> Digest {
-        self.header.plan
+        self.transcript.header.plan
     }
 
     /// Name of the recorded flight.
     pub fn flight(&self) -> &str {
-        &self.header.flight
+        &self.transcript.header.flight
     }
 
     /// Digest of the predicate the recorded flight reached, if it came that far.
     pub fn predicate(&self) -> Option<Digest> {
-        self.end.predicate
+        self.transcript.end.predicate
     }
 
     /// The verdict the recorded flight reached.
     pub fn verdict(&self) -> &str {
-        &self.end.verdict
+        &self.transcript.end.verdict
     }
 
     /// Answers the next exchange.
@@ -115,14 +67,16 @@ impl Player {
         let line = exchange.line;
         match exchange.answer {
             Answer::Ok(value) => {
-                let value = self.attach(line, value)?;
-                serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))
+                let value = self.transcript.attach(line, value)?;
+                serde_json::from_value(value)
+                    .map_err(|e| self.transcript.broken(line, &e.to_string()))
             }
             Answer::Fail(value) => {
-                let kept: KeptRefusal =
-                    serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))?;
+                let kept: KeptRefusal = serde_json::from_value(value)
+                    .map_err(|e| self.transcript.broken(line, &e.to_string()))?;
                 Err(kept.restore().unwrap_or_else(|code| {
-                    self.broken(line, &format!("unknown refusal code {}", escape(code, 80)))
+                    self.transcript
+                        .broken(line, &format!("unknown refusal code {}", escape(code, 80)))
                 }))
             }
         }
@@ -134,13 +88,15 @@ impl Player {
     /// `TRANSCRIPT_BROKEN` if the session was not closed or its exchanges make no sense.
     pub fn session(&mut self, attestation: Attestation) -> Result<Recording, Refusal> {
         let mut steps = VecDeque::new();
-        while let Some(exchange) = self.exchanges.pop_front() {
+        while let Some(exchange) = self.transcript.exchanges.pop_front() {
             let line = exchange.line;
-            let input = self.attach(line, exchange.input)?;
+            let input = self.transcript.attach(line, exchange.input)?;
             let Answer::Ok(answer) = exchange.answer else {
-                return Err(self.broken(line, "a session that failed cannot be replayed"));
+                return Err(self
+                    .transcript
+                    .broken(line, "a session that failed cannot be replayed"));
             };
-            let answer = self.attach(line, answer)?;
+            let answer = self.transcript.attach(line, answer)?;
             match exchange.op.as_str() {
                 "call" => steps.push_back(Step::Call {
                     request: self.typed(line, input)?,
@@ -157,17 +113,17 @@ impl Player {
                     });
                 }
                 other => {
-                    return Err(
-                        self.broken(line, &format!("{} inside a session", escape(other, 40)))
-                    );
+                    return Err(self
+                        .transcript
+                        .broken(line, &format!("{} inside a session", escape(other, 40))));
                 }
             }
         }
-        Err(self.broken(0, "the session was never closed"))
+        Err(self.transcript.broken(0, "the session was never closed"))
     }
 
     fn typed<T: DeserializeOwned>(&self, line: u64, value: Value) -> Result<T, Refusal> {
-        serde_json::from_value(value).map_err(|e| self.broken(line, &e.to_string()))
+        serde_json::from_value(value).map_err(|e| self.transcript.broken(line, &e.to_string()))
     }
 
     /// Nothing recorded is left.
@@ -175,12 +131,12 @@ impl Player {
     /// # Errors
     /// `TRANSCRIPT_DIVERGED` naming the first exchange that nobody asked for.
     pub fn finish(&self) -> Result<(), Refusal> {
-        match self.exchanges.front() {
+        match self.transcript.exchanges.front() {
             None => Ok(()),
             Some(exchange) => Err(FlightsCode::TranscriptDiverged
                 .refuse(format!(
                     "{}: the recording goes on with {} at line {}, the flight does not",
-                    self.header.flight,
+                    self.transcript.header.flight,
                     escape(&exchange.op, 40),
                     exchange.line + 1
                 ))
@@ -189,11 +145,11 @@ impl Player {
     }
 
     fn next(&mut self, op: &str, asked: Value) -> Result<Exchange, Refusal> {
-        let flight = self.header.flight.clone();
+        let flight = self.transcript.header.flight.clone();
         let diverged = |what: String| {
             Refusal::from(FlightsCode::TranscriptDiverged.refuse(format!("{flight}: {what}")))
         };
-        let Some(exchange) = self.exchanges.pop_front() else {
+        let Some(exchange) = self.transcript.exchanges.pop_front() else {
             return Err(diverged(format!(
                 "the recording has ended, the flight asks {op}"
             )));
@@ -218,69 +174,6 @@ impl Player {
         }
         Ok(exchange)
     }
-
-    fn attach(&self, line: u64, value: Value) -> Result<Value, Refusal> {
-        let directory = self.directory.join("blobs");
-        blobs::attach(value, 0, &mut |digest, len| {
-            read_blob(&directory, digest, len)
-        })
-        .map_err(|what| self.broken(line, &what))
-    }
-
-    fn broken(&self, line: u64, what: &str) -> Refusal {
-        FlightsCode::TranscriptBroken
-            .refuse(format!("{} line {}: {what}", self.header.flight, line + 1))
-            .into()
-    }
-}
-
-/// Largest transcript file in bytes.
-const MAX_TRANSCRIPT: u64 = 256 << 20;
-
-fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
-    let path = directory.join("transcript.jsonl");
-    let bytes = match read_file(&path, MAX_TRANSCRIPT) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let detail = format!("{}: {e}", path.display());
-            return Err(FlightsCode::TranscriptMissing.refuse(detail).into());
-        }
-        Err(e) => {
-            let detail = format!("{}: {e}", path.display());
-            return Err(FlightsCode::TranscriptBroken.refuse(detail).into());
-        }
-    };
-    if bytes.len() as u64 > MAX_TRANSCRIPT {
-        return Err(FlightsCode::TranscriptBroken
-            .refuse(format!(
-                "{}: more than {MAX_TRANSCRIPT} bytes",
-                path.display()
-            ))
-            .into());
-    }
-    Ok(bytes)
-}
-
-fn read_blob(directory: &Path, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
-    let bytes = read_file(&directory.join(digest.to_string()), len)
-        .map_err(|e| format!("blob {digest}: {e}"))?;
-    if bytes.len() as u64 != len || Digest::of(&bytes) != *digest {
-        return Err(format!("blob {digest} has other bytes"));
-    }
-    Ok(bytes)
-}
-
-/// Reads a file, one byte more than `limit` at most. A recording is a stranger's: a link could lead
-/// out of it, and a pipe in the place of a file would wait for ever.
-fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The first place where two documents differ, as a JSON pointer, with both texts.

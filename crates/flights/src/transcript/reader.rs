@@ -1,11 +1,11 @@
 //! The lines of a recording, read and verified.
 
-use super::line::{Content, End, Header, Line, MAX_LINE, MAX_LINES, chain, root_statement};
-use super::player::{Answer, Exchange};
+use super::line::{Content, End, Header, MAX_LINE, MAX_LINES, chain, root_statement};
+use super::recording::{Answer, Exchange};
 use super::{TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION};
 use flightproof_certifier::dsse;
-use flightproof_certifier::key::PublicKey;
-use flightproof_core::{Digest, canonical_json, escape, parse_strict};
+use flightproof_certifier::key::{KeyId, PublicKey};
+use flightproof_core::{Digest, canonical_value, escape, parse_strict_value};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -29,50 +29,56 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn take(&mut self, number: usize, bytes: &[u8]) -> Result<(), LineFault> {
-        let value: Value =
-            parse_strict(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
+        let value =
+            parse_strict_value(bytes, MAX_LINE).map_err(|e| LineFault::Broken(e.to_string()))?;
         if number == 0 {
             // Looked at before anything else, since a newer format may have other fields.
             self.newer_minor = check_version(&value)?;
         }
-        let line = self.link(number, bytes, value).map_err(LineFault::Broken)?;
-        self.place(line).map_err(LineFault::Broken)
+        let content = self.link(number, bytes, value).map_err(LineFault::Broken)?;
+        self.place(number as u64, content)
+            .map_err(LineFault::Broken)
     }
 
-    fn link(&mut self, number: usize, bytes: &[u8], value: Value) -> Result<Line, String> {
+    fn link(&mut self, number: usize, bytes: &[u8], value: Value) -> Result<Content, String> {
         if number >= MAX_LINES {
             return Err(format!("more than {MAX_LINES} lines"));
         }
         if self.end.is_some() {
             return Err("a line after the end".to_owned());
         }
-        let canonical = |value: &Value| canonical_json(value).map_err(|e| e.to_string());
+        let canonical = |value: &Value| canonical_value(value).map_err(|e| e.to_string());
         if canonical(&value)? != bytes {
             return Err("not in canonical form".to_owned());
         }
+        let Value::Object(mut fields) = value else {
+            return Err("no object".to_owned());
+        };
+        let claimed = fields.remove("h");
+        let rest = Value::Object(fields);
         let before = self.hash.unwrap_or_else(|| Digest::from_bytes([0; 32]));
-        let hash = follow(&before, value.clone())?;
-        let line: Line = serde_json::from_value(value).map_err(|e| e.to_string())?;
-        if line.h != hash {
+        let hash = chain(&before, &canonical(&rest)?);
+        if claimed.as_ref().and_then(Value::as_str) != Some(&hash.to_string()) {
             return Err("its hash does not follow from the line before".to_owned());
         }
-        if !self.newer_minor && canonical_json(&line).map_err(|e| e.to_string())? != bytes {
-            return Err("a field that this version does not have".to_owned());
+        let Value::Object(mut fields) = rest else {
+            return Err("no object".to_owned());
+        };
+        let i = fields.remove("i").unwrap_or_default();
+        if i.as_u64() != Some(number as u64) {
+            return Err(format!("numbered {}", escape(i.to_string(), 40)));
         }
-        if usize::try_from(line.i) != Ok(number) {
-            return Err(format!("numbered {}", line.i));
-        }
-        if let Content::End(end) = &line.content {
+        let content = Content::read(fields, self.newer_minor)?;
+        if let Content::End(end) = &content {
             self.end = Some((end.clone(), before));
         }
         self.hash = Some(hash);
         self.lines = number + 1;
-        Ok(line)
+        Ok(content)
     }
 
-    fn place(&mut self, line: Line) -> Result<(), String> {
-        let i = line.i;
-        match (line.content, self.pending.take()) {
+    fn place(&mut self, i: u64, content: Content) -> Result<(), String> {
+        match (content, self.pending.take()) {
             (Content::Header(header), None) if i == 0 => self.header = Some(header),
             (Content::Invoke(event), None) if i > 0 => {
                 let op = event.op.ok_or("an invoke without an operation")?;
@@ -109,11 +115,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Header, end and exchanges of a whole recording whose root `recorder` signed.
+    /// Header, end, exchanges and signer of a whole recording whose root one of the keys signed.
     pub(super) fn finish(
         self,
-        recorder: &PublicKey,
-    ) -> Result<(Header, End, VecDeque<Exchange>), String> {
+        recorders: &[PublicKey],
+    ) -> Result<(Header, End, VecDeque<Exchange>, KeyId), String> {
         let header = self.header.ok_or("no first line")?;
         let (end, before) = self
             .end
@@ -132,21 +138,13 @@ impl Reader {
             &end.verdict,
             end.predicate.as_ref(),
         )?;
-        let signed = dsse::open(end.root.as_bytes(), std::slice::from_ref(recorder), 1)
-            .map_err(|e| e.to_string())?;
+        let signed = dsse::open(end.root.as_bytes(), recorders, 1).map_err(|e| e.to_string())?;
         if signed.bytes() != statement {
             return Err("its root is signed for another recording".to_owned());
         }
-        Ok((header, end, self.exchanges))
+        let signer = *signed.signers().first().ok_or("nobody signed it")?;
+        Ok((header, end, self.exchanges, signer))
     }
-}
-
-/// The hash a line must have.
-fn follow(before: &Digest, mut line: Value) -> Result<Digest, String> {
-    if let Some(fields) = line.as_object_mut() {
-        fields.remove("h");
-    }
-    chain(before, &line)
 }
 
 /// Whether the recording is of a newer minor version than this program writes.

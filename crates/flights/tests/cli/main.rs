@@ -14,6 +14,7 @@ mod kill;
 mod machine;
 mod narrow;
 mod plans;
+mod recordings;
 mod references;
 mod spend;
 mod tape;
