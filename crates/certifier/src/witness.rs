@@ -13,6 +13,8 @@
 //!   at most one `stderr_contains`. What is absent is not compared.
 //! - Bytes that are no UTF-8 stand as `{"base64":"…"}` in place of a string: `stdin`, the contents of
 //!   `files`, `stdout`, `stderr_contains`.
+//! - `language`, only with `bin`: the toolchain profile that builds the program; absent, Rust. What has
+//!   no mutants has no waivers either.
 //! - At least two cases must exclude each other's answer. That goes for a witness of one case too:
 //!   whatever it checks, a program that ignores its input and prints that one answer passes it.
 //! - Unknown fields, `null` for an absent field, and duplicate keys are refused.
@@ -46,6 +48,7 @@ pub struct Witness {
     cases: Vec<Case>,
     waivers: Vec<Waiver>,
     public: bool,
+    language: Option<String>,
     source: Digest,
 }
 
@@ -133,6 +136,7 @@ impl Witness {
             .map_err(|error| invalid(escape(error.to_string(), 300)))?;
         let witness = Self {
             target: file.target()?,
+            language: file.language()?,
             cases: file.cases,
             waivers: file.waivers,
             public: file.public,
@@ -195,6 +199,11 @@ impl Witness {
     /// The mutants its owner accepts.
     pub fn waivers(&self) -> &[Waiver] {
         &self.waivers
+    }
+
+    /// The toolchain profile its program is built with; `None` for Rust.
+    pub fn language(&self) -> Option<&str> {
+        self.language.as_deref()
     }
 
     /// Whether its owner lets the candidate's author read it.

@@ -28,9 +28,12 @@ flightproof_core::refusal_codes! {
         /// A program the host needs is missing.
         ProgramMissing = "PROGRAM_MISSING", Environment,
             "a program this machine must have is not installed", "there is no weaker way to do what it does", "install the Debian package the message names";
-        /// The engine backend does not exist yet.
-        NoEngineBackend = "NO_ENGINE_BACKEND", Environment,
-            "live flights on a container engine are not part of this version", "a flight is never moved to another backend in silence", "fly locally with `flights run --local`";
+        /// A Rust file changes in a flight of another language.
+        LanguageMixed = "LANGUAGE_MIXED", Input,
+            "a Rust file changes in a flight whose witness names another language", "the gates of Rust are not passed there, and the change would look as if they were", "judge the Rust part with a witness of its own, in a change of its own";
+        /// No image for sessions on an engine was named.
+        ImageUnnamed = "IMAGE_UNNAMED", Environment,
+            "it is not said which image sessions on the engine run in", "a certificate names the image by its content, so it is not guessed", "build one and name its id: flights run --live --image $(scripts/session-image)";
         /// A plan has no recording.
         TranscriptMissing = "TRANSCRIPT_MISSING", Evidence,
             "there is no recording of this flight", "a replay without a recording would prove nothing", "record it with `flights run --local --record PLAN`";

@@ -4,9 +4,13 @@
 
 use flightproof_session::Session as _;
 use flightproof_session::docker::{self, DockerSpec, Endpoint, PinnedImage};
+use flightproof_session::lease::Leases;
 use flightproof_session::local::{self, LocalSpec, RunnerProgram};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Longest life of an engine's session, milliseconds.
+const LIFETIME_MS: u64 = 120_000;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -30,6 +34,9 @@ fn engine(arguments: Vec<String>) -> ExitCode {
         let artifact = std::fs::read(artifact).map_err(|e| e.to_string())?;
         let runner = RunnerProgram::from_artifact(&artifact).map_err(|e| e.to_string())?;
         let seed: u128 = seed.parse().map_err(|_| "no number".to_owned())?;
+        let leases = Leases::of(&state_dir.join("ledger"));
+        let id = format!("{seed:032x}");
+        let lease = leases.take(&id, LIFETIME_MS).map_err(|e| e.to_string())?;
         let spec = DockerSpec {
             endpoint: Endpoint::discover().map_err(|e| e.to_string())?,
             image: PinnedImage {
@@ -40,13 +47,14 @@ fn engine(arguments: Vec<String>) -> ExitCode {
             pids: 64,
             cpu_millis: 1000,
             scratch_bytes: 64 << 20,
-            lifetime_ms: 120_000,
+            lifetime_ms: LIFETIME_MS,
             entropy: seed.to_be_bytes(),
             ledger: docker::ledger_id(&state_dir).map_err(|e| e.to_string())?,
             state_dir,
-            fence: 1,
+            fence: lease.token,
         };
-        docker::open(&spec, &runner).map_err(|e| e.to_string())
+        let opened = docker::open(&spec, &runner);
+        leases.hold(lease, opened).map_err(|e| e.to_string())
     })();
     match opened {
         Err(refusal) => {
@@ -84,6 +92,7 @@ fn open(arguments: Vec<String>) -> ExitCode {
         work_dir: place.join("work"),
         state_dir: place.join("state"),
         cache_dir: place.join("cache"),
+        fence: 0,
     };
     let opened = std::fs::read(artifact)
         .map_err(|e| e.to_string())

@@ -17,7 +17,7 @@ use command::{GUARD_DIR, LINKER, check_guard, guard_path};
 use flightproof_archive::paws;
 use flightproof_core::{Digest, RelPath, escape};
 use flightproof_evidence::{
-    BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Guard, Package,
+    BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Diagnostic, Guard, Package,
 };
 use flightproof_frame::protocol::{CrateFile, Outcome, Place, Status, layout};
 use product::{Library, binary, library};
@@ -233,24 +233,37 @@ impl Workshop {
         outcome: &Outcome,
         messages: Messages,
     ) -> Result<Result<Messages, BuildAnswer>, SessionError> {
-        let events = session.events()?;
-        if let Some(limit) = limit(outcome, events) {
-            let limit = limit.to_owned();
-            return Ok(Err(BuildAnswer::Limit { limit }));
+        let diagnostics = messages.diagnostics.clone();
+        Ok(match unbuilt(session, outcome, diagnostics)? {
+            None => Ok(messages),
+            Some(answer) => Err(answer),
+        })
+    }
+}
+
+/// What to answer for a tool that did not end well; `None` for one that did.
+pub(crate) fn unbuilt(
+    session: &mut dyn Session,
+    outcome: &Outcome,
+    diagnostics: Vec<Diagnostic>,
+) -> Result<Option<BuildAnswer>, SessionError> {
+    let events = session.events()?;
+    if let Some(limit) = limit(outcome, events) {
+        let limit = limit.to_owned();
+        return Ok(Some(BuildAnswer::Limit { limit }));
+    }
+    match &outcome.status {
+        Status::Exited { code: 0 } => Ok(None),
+        Status::LaunchFailed { reason } => {
+            Err(SessionCode::LaunchFailed.refuse(escape(reason, 300)))
         }
-        match &outcome.status {
-            Status::Exited { code: 0 } => Ok(Ok(messages)),
-            Status::LaunchFailed { reason } => {
-                Err(SessionCode::LaunchFailed.refuse(escape(reason, 300)))
-            }
-            _ => {
-                let start = outcome.stderr.len().saturating_sub(MAX_TAIL);
-                let tail = outcome.stderr.get(start..).unwrap_or_default();
-                Ok(Err(BuildAnswer::Failed {
-                    diagnostics: messages.diagnostics,
-                    tail: tail.into(),
-                }))
-            }
+        _ => {
+            let start = outcome.stderr.len().saturating_sub(MAX_TAIL);
+            let tail = outcome.stderr.get(start..).unwrap_or_default();
+            Ok(Some(BuildAnswer::Failed {
+                diagnostics,
+                tail: tail.into(),
+            }))
         }
     }
 }

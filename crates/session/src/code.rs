@@ -49,6 +49,12 @@ flightproof_core::refusal_codes! {
         /// The toolchain directory cannot be used.
         ToolchainInvalid = "TOOLCHAIN_INVALID", Environment,
             "the toolchain cannot be named by its content", "a certificate names the compiler that was used", "give the sysroot of an installed toolchain: rustc --print sysroot";
+        /// There is no toolchain profile of this name.
+        ProfileUnknown = "PROFILE_UNKNOWN", Configuration,
+            "there is no toolchain profile of this name", "what is not known how to be built, offline and without running anything first, is not built", "name one of the known languages in the witness";
+        /// A tree needs something that is fetched or run before it is built.
+        DependencyUnsupported = "DEPENDENCY_UNSUPPORTED", Input,
+            "the tree names dependencies that this toolchain profile cannot carry into the session", "sessions have no network, and nothing of a candidate runs before its cases", "put what is needed into the tree as source, and remove the file that is named";
         /// A dependency is not in cargo's cache.
         CrateMissing = "CRATE_MISSING", Environment,
             "a dependency the lock names is not in cargo's cache", "sessions have no network; what is not here cannot be built", "fetch it in the baseline's checkout: cargo fetch --locked";
@@ -76,9 +82,12 @@ flightproof_core::refusal_codes! {
         /// The engine does not have the image, or has another one.
         ImageUnfit = "IMAGE_UNFIT", Environment,
             "the session's image is not there, or is not what was pinned", "a certificate names the image by its content, and nothing is fetched", "build it with scripts/session-image, or load it into the engine, and pin the id it has there";
+        /// Another owner has the session.
+        LeaseLost = "LEASE_LOST", Environment,
+            "the session belongs to another owner by now", "two owners would end each other's work, and neither could say what the end proves", "run the flight again; if it repeats, look for a second program that uses the same state directory";
         /// Something of a session is left.
         Leak = "LEAK", Environment,
-            "something of the session is still there after its end", "what was left could go on acting", "run `flights doctor`; it removes sessions whose owner is gone";
+            "something of the session is still there after its end", "what was left could go on acting", "run `flights reap`; it removes sessions whose owner is gone";
         /// A record or directory of the host could not be written or read.
         HostIo = "HOST_IO", Environment,
             "a file or directory of the host could not be used", "a session that is not registered could be left behind unseen", "check permissions and free space of the path in the detail";

@@ -1,9 +1,9 @@
 //! Sealed sessions: opened fresh, attested before use, closed to the last process.
 //!
 //! One trait, three backends: [`local`] (bubblewrap, cgroups, our runner), [`docker`] (a container
-//! engine, near or far, our runner) and [`fake`] (a recorded session played back). [`build`] and [`observe`] are compositions over either. What a session
-//! reports is data; an infrastructure fault is a [`SessionError`] and never becomes a verdict about
-//! the candidate.
+//! engine, near or far, our runner) and [`fake`] (a recorded session played back). [`build`],
+//! [`profile`] and [`observe`] are compositions over either. What a session reports is data; an
+//! infrastructure fault is a [`SessionError`] and never becomes a verdict about the candidate.
 
 pub mod build;
 pub mod cgroup;
@@ -15,9 +15,11 @@ pub mod docker;
 pub mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod lease;
 pub mod local;
 pub mod observe;
 mod opening;
+pub mod profile;
 pub mod record;
 pub mod toolchain;
 pub mod upload;

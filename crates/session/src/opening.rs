@@ -2,13 +2,14 @@
 //! stand, and which compiler it has.
 
 use crate::build::environment;
+use crate::profile::Profile;
 use crate::upload::{execute, unfit};
 use crate::{Session, SessionCode, SessionError};
 use flightproof_core::{escape, parse_strict};
 use flightproof_evidence::Probe;
 use flightproof_frame::channel::MAX_BODY_BYTES;
 use flightproof_frame::protocol::{
-    Exec, ExecLimits, Hello, Outcome, PROTOCOL, ProbeReading, Reply, Request, Role, Status, layout,
+    Exec, ExecLimits, Hello, Outcome, PROTOCOL, ProbeReading, Reply, Request, Role, Status,
 };
 use std::collections::BTreeMap;
 
@@ -75,14 +76,13 @@ fn denied(readings: &[ProbeReading]) -> Result<Vec<Probe>, SessionError> {
 
 /// `rustc -vV`, first line, as the session's own compiler says it.
 pub(crate) fn compiler_version(session: &mut dyn Session) -> Result<String, SessionError> {
-    let compiler = format!("{}/bin/rustc", layout::TOOLCHAIN);
-    let outcome = tool(session, &compiler, &["-vV"])?;
-    let line = String::from_utf8_lossy(&outcome.stdout);
-    match (&outcome.status, line.lines().next()) {
-        (Status::Exited { code: 0 }, Some(line)) if line.starts_with("rustc ") => {
-            Ok(escape(line, 100))
-        }
-        (status, _) => Err(SessionCode::ToolchainInvalid.refuse(format_args!(
+    let profile = Profile::named("rust")?;
+    let (compiler, args) = profile.question();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = tool(session, &compiler, &args)?;
+    match &outcome.status {
+        Status::Exited { code: 0 } => profile.version(&outcome.stdout),
+        status => Err(SessionCode::ToolchainInvalid.refuse(format_args!(
             "the compiler does not say its version inside the session: {status:?} {}",
             escape(&*outcome.stderr, 200)
         ))),

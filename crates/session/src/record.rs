@@ -2,6 +2,7 @@
 //! and removed after everything of it is gone. [`reap`] ends the sessions whose owner is dead.
 
 use crate::cgroup::{self, CgroupMount};
+use crate::lease::Claims;
 use crate::{SessionCode, SessionError};
 use flightproof_core::parse_strict;
 use rustix::fs::{Mode, OFlags};
@@ -44,6 +45,9 @@ pub struct Record {
     pub cgroups: Vec<PathBuf>,
     /// Its private directory.
     pub directory: PathBuf,
+    /// Fencing token of the lease it was opened under; 0 without a lease.
+    #[serde(default)]
+    pub fence: u64,
 }
 
 /// One session that was found without an owner and ended.
@@ -103,6 +107,7 @@ impl Record {
             owner: Owner::this_process()?,
             cgroups: cgroups.to_vec(),
             directory: directory.to_owned(),
+            fence: 0,
         })
     }
 
@@ -126,17 +131,24 @@ impl Record {
 }
 
 /// Ends every session of `state_dir` whose owner is dead, and removes what is left of it. A
-/// session whose owner lives is never touched. A record only points; a path is used only if it is
-/// named for its session and lies where such things lie.
+/// session whose owner lives is never touched, nor one that `claims` does not let us have. A record
+/// only points; a path is used only if it is named for its session and lies where such things lie.
 ///
 /// # Errors
 /// `LEAK` or `HOST_IO` for the first session that cannot be removed.
-pub fn reap(state_dir: &Path) -> Result<Vec<Reaped>, SessionError> {
+pub fn reap(state_dir: &Path, claims: &mut dyn Claims) -> Result<Vec<Reaped>, SessionError> {
     let mut reaped = Vec::new();
     for path in files(&state_dir.join(SESSIONS))? {
-        reaped.extend(reap_one(&path)?);
+        reaped.extend(reap_one(&path, claims)?);
     }
     Ok(reaped)
+}
+
+/// Whether there is a record of a session, on this machine or on an engine.
+pub fn is_registered(state_dir: &Path, id: &str) -> bool {
+    [SESSIONS, crate::docker::RECORDS]
+        .iter()
+        .any(|folder| state_dir.join(folder).join(format!("{id}.json")).exists())
 }
 
 /// The records in a directory, none if there is no directory. What a killed writer left unfinished
@@ -159,7 +171,7 @@ pub(crate) fn store_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Ses
     write_durably(dir, name, bytes).map_err(|e| io(&dir.join(name), &e))
 }
 
-fn reap_one(path: &Path) -> Result<Option<Reaped>, SessionError> {
+fn reap_one(path: &Path, claims: &mut dyn Claims) -> Result<Option<Reaped>, SessionError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         // Its owner closed it in between.
@@ -175,11 +187,12 @@ fn reap_one(path: &Path) -> Result<Option<Reaped>, SessionError> {
             path.display()
         )));
     }
-    if !record.owner.is_dead()? {
+    if !record.owner.is_dead()? || !claims.claim(&record.id, record.fence)? {
         return Ok(None);
     }
     let processes = end(&record)?;
     remove(path)?;
+    claims.gone(&record.id)?;
     Ok(Some(Reaped {
         id: record.id,
         processes,
@@ -332,6 +345,7 @@ fn io(path: &Path, error: &std::io::Error) -> SessionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::Unleased;
     use std::os::unix::fs::PermissionsExt as _;
 
     const ID: &str = "00ff";
@@ -365,7 +379,7 @@ mod tests {
             b"{",
         )
         .unwrap();
-        assert!(reap(state.path()).unwrap().is_empty());
+        assert!(reap(state.path(), &mut Unleased).unwrap().is_empty());
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
     }
 
@@ -374,10 +388,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let record = record(dir.path(), dead_owner());
         record.store(dir.path()).unwrap();
-        let reaped = reap(dir.path()).unwrap();
+        let reaped = reap(dir.path(), &mut Unleased).unwrap();
         assert_eq!(reaped[0].id, ID);
         assert!(!record.directory.exists());
-        assert_eq!(reap(dir.path()).unwrap(), []);
+        assert_eq!(reap(dir.path(), &mut Unleased).unwrap(), []);
     }
 
     #[test]
@@ -388,7 +402,7 @@ mod tests {
             ..Owner::this_process().unwrap()
         };
         record(dir.path(), owner).store(dir.path()).unwrap();
-        assert_eq!(reap(dir.path()).unwrap().len(), 1);
+        assert_eq!(reap(dir.path(), &mut Unleased).unwrap().len(), 1);
     }
 
     #[test]
@@ -401,7 +415,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let record = record(dir.path(), owner);
             record.store(dir.path()).unwrap();
-            assert_eq!(reap(dir.path()).unwrap(), []);
+            assert_eq!(reap(dir.path(), &mut Unleased).unwrap(), []);
             assert!(record.directory.exists());
         }
     }
@@ -439,7 +453,11 @@ mod tests {
         ];
         for (code, record) in hostile {
             record.store(dir.path()).unwrap();
-            assert_eq!(reap(dir.path()).unwrap_err().code, code, "{record:?}");
+            assert_eq!(
+                reap(dir.path(), &mut Unleased).unwrap_err().code,
+                code,
+                "{record:?}"
+            );
             assert!(named.exists(), "{record:?}");
         }
         let stolen = Record {
@@ -448,7 +466,10 @@ mod tests {
         };
         let json = serde_json::to_vec(&stolen).unwrap();
         fs::write(dir.path().join("sessions/00ff.json"), json).unwrap();
-        assert_eq!(reap(dir.path()).unwrap_err().code, SessionCode::HostIo);
+        assert_eq!(
+            reap(dir.path(), &mut Unleased).unwrap_err().code,
+            SessionCode::HostIo
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use flightproof_core::Digest;
 use flightproof_evidence::{BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard};
 use flightproof_session::build::Workshop;
 use flightproof_session::crates::{self, ship};
+use flightproof_session::lease::Unleased;
 use flightproof_session::local::LocalSession;
 use flightproof_session::{Session, SessionCode, observe, record};
 use site::Site;
@@ -393,7 +394,7 @@ fn a_place_that_does_not_exist_is_refused_before_anything_is_made() {
     spec.work_dir = spec.work_dir.join("missing");
     let refused = site.open_as(&spec).unwrap_err();
     assert_eq!(refused.code, SessionCode::HostIo);
-    assert_eq!(record::reap(&site.state_dir()).unwrap(), []);
+    assert_eq!(record::reap(&site.state_dir(), &mut Unleased).unwrap(), []);
 }
 
 #[test]
@@ -418,14 +419,14 @@ fn an_owner_that_is_killed_takes_its_session_along_and_the_reaper_removes_the_re
     let id = site.opened(&mut owner);
     assert!(site.processes(&id) > 0);
     assert_eq!(
-        record::reap(&site.state_dir()).unwrap(),
+        record::reap(&site.state_dir(), &mut Unleased).unwrap(),
         [],
         "its owner lives"
     );
     owner.kill().unwrap();
     owner.wait().unwrap();
     site.wait_until_dead(&id);
-    let reaped = record::reap(&site.state_dir()).unwrap();
+    let reaped = record::reap(&site.state_dir(), &mut Unleased).unwrap();
     assert_eq!(reaped.len(), 1);
     assert_eq!(reaped[0].id, id);
     assert_eq!(site.traces(&id), [] as [String; 0]);
@@ -521,5 +522,10 @@ fn the_limits_and_umask_of_the_starting_shell_are_not_those_of_the_session() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     site.wait_until_dead(&id);
-    assert_eq!(record::reap(&site.state_dir()).unwrap().len(), 1);
+    assert_eq!(
+        record::reap(&site.state_dir(), &mut Unleased)
+            .unwrap()
+            .len(),
+        1
+    );
 }

@@ -11,7 +11,7 @@
 //! - `driver = sha256(0x00 ‖ salt_d ‖ text of the driver)`;
 //! - commitment = `sha256` of the canonical JSON `{"cases":n,"public":…,"root":…,"schema":
 //!   "flightproof/witness-commitment/1","target":…,"waivers":[…]}` with `target` either
-//!   `{"bin":name}` or `{"driver":digest,"file":name,"package":name}` (no package: no key).
+//!   `{"bin":name}` (with `"language":name` for another one than Rust) or `{"driver":digest,"file":name,"package":name}` (no package: no key).
 //!
 //! Each leaf has its own salt, so a small case cannot be guessed from the commitment, and showing one
 //! case (`i`, `case_i`, `salt_i`, the hashes beside its path, and the document above) opens no other.
@@ -34,16 +34,21 @@ pub(super) fn commit(witness: &Witness, salt: &[u8; 32]) -> Result<Digest, Certi
         "schema": "flightproof/witness-commitment/1",
         "cases": leaves.len(),
         "root": root(&leaves),
-        "target": target(&witness.target, salt)?,
+        "target": target(witness, salt)?,
         "waivers": witness.waivers,
         "public": witness.public,
     });
     Ok(Digest::of(&canonical(&document)?))
 }
 
-fn target(target: &Target, salt: &[u8; 32]) -> Result<Value, CertifierError> {
-    let (package, file, text) = match target {
-        Target::Bin(name) => return Ok(json!({ "bin": name })),
+fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {
+    let (package, file, text) = match &witness.target {
+        Target::Bin(name) => {
+            return Ok(match &witness.language {
+                None => json!({ "bin": name }),
+                Some(language) => json!({ "bin": name, "language": language }),
+            });
+        }
         Target::Driver {
             package,
             file,

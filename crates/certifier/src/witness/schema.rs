@@ -26,9 +26,30 @@ pub(super) struct WitnessFile {
     pub(super) waivers: Vec<Waiver>,
     #[serde(default)]
     pub(super) public: bool,
+    /// Absent: Rust.
+    #[serde(default, deserialize_with = "present")]
+    language: Option<String>,
 }
 
 impl WitnessFile {
+    /// The language of another toolchain than Rust's. Only programs are built in those.
+    pub(super) fn language(&self) -> Result<Option<String>, CertifierError> {
+        let Some(language) = &self.language else {
+            return Ok(None);
+        };
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let named = (1..=20).contains(&language.len()) && language.bytes().all(plain);
+        match (&self.bin, named && language != "rust") {
+            (Some(_), true) if self.waivers.is_empty() => Ok(Some(language.clone())),
+            (Some(_), true) => Err(invalid("\"waivers\" go with mutants, and those with Rust")),
+            (None, true) => Err(invalid("\"driver\" goes with Rust only")),
+            (_, false) => Err(invalid(format_args!(
+                "\"language\" is \"{}\"; it names another one than Rust, or is left out",
+                escape(language, 40)
+            ))),
+        }
+    }
+
     pub(super) fn target(&self) -> Result<Target, CertifierError> {
         if self.schema != WITNESS_SCHEMA {
             return Err(invalid(format_args!(

@@ -400,6 +400,31 @@ fn the_commitment_changes_with_every_part_and_with_the_salt() {
     assert_ne!(driven(b"a"), driven(b"b"));
 }
 
+#[test]
+fn another_language_is_named_only_where_there_are_no_mutants() {
+    let with = |more: &[(&str, Value)]| read(&document(more));
+    assert_eq!(with(&[]).unwrap().language(), None);
+    let python = with(&[("language", json!("python"))]).unwrap();
+    assert_eq!(python.language(), Some("python"));
+    let waiver = json!([{"mutant": "m", "source": Digest::of(b""), "reason": "r"}]);
+    for bad in [
+        vec![("language", json!("rust"))],
+        vec![("language", json!("../c"))],
+        vec![("language", json!(""))],
+        vec![("language", Value::Null)],
+        vec![("language", json!("c")), ("waivers", waiver)],
+    ] {
+        assert_eq!(
+            with(&bad).unwrap_err(),
+            CertifierCode::WitnessInvalid,
+            "{bad:?}"
+        );
+    }
+    // The same cases for another language are another witness.
+    let rust = with(&[]).unwrap().commitment(&[1; 32]).unwrap();
+    assert_ne!(python.commitment(&[1; 32]).unwrap(), rust);
+}
+
 /// Written from the description alone: what somebody who is shown case 2 of 3 computes.
 #[test]
 fn one_case_can_be_opened_without_showing_the_others() {

@@ -9,7 +9,6 @@ use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
     Arrival, CaptureRequest, Git, Grants, Host, Rules, capture, check_bundle,
 };
-use flightproof_session::record;
 use serde::Serialize;
 use std::path::Path;
 
@@ -107,13 +106,7 @@ impl Desk {
         let git = Git::at(&state::program("git", "git")?)?;
         let host = Host::open(&git, repo)?;
         let state = state::directory()?;
-        let leftovers = record::reap(&state)?;
-        show::recovered(
-            &leftovers
-                .iter()
-                .map(crate::flight::leftover)
-                .collect::<Vec<_>>(),
-        );
+        show::recovered(&crate::flight::reap_here(&state)?);
         let work = WorkDirectory::new(&state)?;
         Ok(Self { git, host, work })
     }

@@ -36,15 +36,20 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
 
 /// The verdict of a flight that was not refused.
 fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
-    let Backend::Local = args.session;
     let key = key::secret(args.key.as_deref())?;
     let order = order(args)?;
-    let host = Host::prepare(args.toolchain.as_deref())?;
+    let toolchain = args.toolchain.as_deref();
+    let host = Host::prepare(match args.session {
+        Backend::Local => flight::Backend::Local { toolchain },
+        Backend::Docker => flight::Backend::Engine { image: args.image },
+    })?;
     show::recovered(&host.recover()?);
     if let Some(branch) = &args.admit {
         host.check_open(&order, branch)?;
     }
+    let before = host.inventory()?;
     let flown = flight::fly(&order, Some(&host), &mut Tape::Off, progress);
+    host.inventory()?.nothing_new_since(&before)?;
     let proven = match &flown {
         Flown::Certified(proven) => proven,
         Flown::Refused { stage, refusal } => {

@@ -1,15 +1,19 @@
 //! `flights doctor`: can this machine fly?
 
-use crate::flight::Host;
+use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format};
 use crate::state;
 use flightproof_core::{Exit, Refusal};
+use flightproof_session::docker::{Endpoint, Engine};
 use serde::Serialize;
 
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
     ok: bool,
+    /// Flights here do without it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
@@ -36,6 +40,10 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
         ),
         check("state", state::directory().map(|p| p.display().to_string())),
         check("session", session()),
+        Check {
+            optional: true,
+            ..check("engine", engine())
+        },
         check("leftovers", leftovers()),
     ];
     match format {
@@ -44,7 +52,7 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
         ),
         Format::Human => checks.iter().for_each(|c| show::print(&line(c))),
     }
-    let ready = checks.iter().all(|c| c.ok);
+    let ready = checks.iter().all(|c| c.ok || c.optional);
     Ok(if ready {
         Exit::Passed
     } else {
@@ -57,20 +65,24 @@ fn check(name: &'static str, found: Result<String, Refusal>) -> Check {
         Ok(detail) => Check {
             name,
             ok: true,
+            optional: false,
             detail,
             fix: None,
         },
         Err(refusal) => Check {
             name,
             ok: false,
+            optional: false,
             detail: refusal.to_string(),
             fix: Some(refusal.explanation.todo.to_owned()),
         },
     }
 }
 
+const HERE: Backend<'_> = Backend::Local { toolchain: None };
+
 fn session() -> Result<String, Refusal> {
-    let host = Host::prepare(None)?;
+    let host = Host::prepare(HERE)?;
     let attestation = host.try_session()?;
     Ok(format!(
         "{} on Linux {}, {} limits read back, {} forbidden acts denied, nothing left after closing",
@@ -81,9 +93,19 @@ fn session() -> Result<String, Refusal> {
     ))
 }
 
+/// The engine that `run --live` would fly on, and the image it would fly in.
+fn engine() -> Result<String, Refusal> {
+    let engine = Engine::connect(&Endpoint::discover()?)?;
+    let image = flight::only_image(&engine)?;
+    Ok(format!(
+        "{}, image sha256:{image}",
+        flight::describe(&engine)
+    ))
+}
+
 /// Deals with what killed runs left.
 fn leftovers() -> Result<String, Refusal> {
-    let lines = Host::prepare(None)?.recover()?;
+    let lines = Host::prepare(HERE)?.recover()?;
     Ok(match lines.as_slice() {
         [] => "nothing was left by earlier runs".to_owned(),
         lines => lines.join("; "),
@@ -91,7 +113,11 @@ fn leftovers() -> Result<String, Refusal> {
 }
 
 fn line(check: &Check) -> String {
-    let mark = if check.ok { "ok" } else { "MISSING" };
+    let mark = match (check.ok, check.optional) {
+        (true, _) => "ok",
+        (false, true) => "absent",
+        (false, false) => "MISSING",
+    };
     let mut text = format!("{mark:<8} {:<11} {}", check.name, check.detail);
     if let Some(fix) = &check.fix {
         text.push_str("\n         fix: ");

@@ -11,6 +11,7 @@ mod explain;
 mod init;
 mod input;
 mod key;
+mod reap;
 mod run;
 mod spend;
 mod transcript;
@@ -94,6 +95,9 @@ enum Command {
     },
     /// Check that this machine can fly, and say how to mend what is missing.
     Doctor,
+    /// Remove what runs that were killed have left: sessions here and on the container engine. One
+    /// whose owner lives is never touched.
+    Reap,
 }
 
 impl Command {
@@ -115,6 +119,7 @@ impl Command {
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
             Self::Doctor => "doctor",
+            Self::Reap => "reap",
         }
     }
 
@@ -159,6 +164,9 @@ pub struct CertifyArgs {
     /// Where to fly.
     #[arg(long, value_enum, default_value = "local")]
     session: Backend,
+    /// Id of the image, with --session docker; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id)]
+    image: Option<Digest>,
     /// Signing key (PKCS#8 PEM); default: the one in the state directory.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -181,6 +189,16 @@ pub struct CertifyArgs {
 pub enum Backend {
     /// Bubblewrap on this machine.
     Local,
+    /// The container engine of DOCKER_HOST, or the one that listens at a usual socket.
+    Docker,
+}
+
+/// An image's id, with or without the name of its digest.
+fn image_id(text: &str) -> Result<Digest, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits
+        .parse()
+        .map_err(|_| "an image is named by its id: sha256: and 64 digits".to_owned())
 }
 
 /// `flights run`.
@@ -189,13 +207,16 @@ pub struct RunArgs {
     /// Plan files or names; default: every flights/*.toml below the root.
     plans: Vec<PathBuf>,
     /// Fly for real in local sessions.
-    #[arg(long, conflicts_with = "live")]
+    #[arg(long, group = "real")]
     local: bool,
-    /// Fly for real on a container engine: not in this version, refused with its code.
-    #[arg(long)]
+    /// Fly for real on the container engine of DOCKER_HOST, or the one at a usual socket.
+    #[arg(long, group = "real")]
     live: bool,
+    /// Id of the image to fly in, with --live; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id, requires = "live")]
+    image: Option<Digest>,
     /// Write a recording of each flight.
-    #[arg(long, requires = "local")]
+    #[arg(long, requires = "real")]
     record: bool,
     /// Directory that holds flights/, which paths in plans are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -597,5 +618,6 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         } => key::new(out, format),
         Command::Explain { code } => explain::run(code.as_deref(), format),
         Command::Doctor => doctor::run(format),
+        Command::Reap => reap::run(format),
     }
 }

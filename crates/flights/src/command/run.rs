@@ -2,7 +2,7 @@
 //! plan expects.
 
 use super::{RunArgs, key};
-use crate::flight::{self, Flown, Host, Order};
+use crate::flight::{self, Backend, Flown, Host, Order};
 use crate::plan::Plan;
 use crate::show::{self, Format, Progress, Speak, seconds};
 use crate::source;
@@ -50,9 +50,6 @@ impl From<Refusal> for Failure {
 /// # Errors
 /// What keeps the run from starting; a flight that fails is in the table, not an error here.
 pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
-    if args.live {
-        return Err(FlightsCode::NoEngineBackend.refuse("--live").into());
-    }
     let root = args.root.canonicalize().map_err(|e| {
         Refusal::from(FlightsCode::NothingToRun.refuse(format!("{}: {e}", args.root.display())))
     })?;
@@ -62,7 +59,8 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
         .iter()
         .map(|path| crew.fly(path, args, format))
         .collect();
-    print_results(&results, format);
+    let again = if args.live { "--live" } else { "--local" };
+    print_results(&results, format, again);
     Ok(exit_of(&results))
 }
 
@@ -107,20 +105,27 @@ struct Crew {
 }
 
 enum Mode {
-    Replay { recorder: PublicKey },
-    Local { host: Box<Host>, key: SecretKey },
+    Replay { recorders: Vec<PublicKey> },
+    Real { host: Box<Host>, key: SecretKey },
 }
 
 impl Crew {
     fn gather(args: &RunArgs, root: PathBuf) -> Result<Self, Refusal> {
-        let mode = if args.local {
+        let backend = match (args.local, args.live) {
+            (true, _) => Some(Backend::Local {
+                toolchain: args.toolchain.as_deref(),
+            }),
+            (_, true) => Some(Backend::Engine { image: args.image }),
+            (false, false) => None,
+        };
+        let mode = if let Some(backend) = backend {
             let key = key::secret(args.key.as_deref())?;
-            let host = Box::new(Host::prepare(args.toolchain.as_deref())?);
+            let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);
-            Mode::Local { host, key }
+            Mode::Real { host, key }
         } else {
             Mode::Replay {
-                recorder: recorder_key(&root)?,
+                recorders: recorder_keys(&root)?,
             }
         };
         Ok(Self { root, mode })
@@ -131,10 +136,9 @@ impl Crew {
         let name = path
             .file_stem()
             .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        let speak = if format == Format::Human && args.local {
-            Speak::Stages
-        } else {
-            Speak::Nothing
+        let speak = match (&self.mode, format) {
+            (Mode::Real { .. }, Format::Human) => Speak::Stages,
+            _ => Speak::Nothing,
         };
         if speak == Speak::Stages {
             eprintln!("{name}");
@@ -172,8 +176,8 @@ impl Crew {
         let order = Order::from_plan(plan, &self.root)?;
         let digest = order.digest(plan)?;
         match &self.mode {
-            Mode::Replay { recorder } => self.replay(plan, order, digest, recorder, progress),
-            Mode::Local { host, key } => {
+            Mode::Replay { recorders } => self.replay(plan, order, digest, recorders, progress),
+            Mode::Real { host, key } => {
                 self.fly_here(plan, order, digest, (host, key), args, progress)
             }
         }
@@ -184,10 +188,10 @@ impl Crew {
         plan: &Plan,
         order: Order,
         digest: Digest,
-        recorder: &PublicKey,
+        recorders: &[PublicKey],
         progress: &mut Progress,
     ) -> Result<Verdict, Refusal> {
-        let player = Player::open(&recording(&self.root, &plan.name), recorder)?;
+        let player = opened(&recording(&self.root, &plan.name), recorders)?;
         if player.plan() != digest || player.flight() != plan.name {
             return Err(FlightsCode::TranscriptDiverged
                 .refuse(format!(
@@ -249,7 +253,9 @@ impl Crew {
             )?),
             false => Tape::Off,
         };
+        let before = host.inventory()?;
         let flown = flight::fly(&order, Some(host), &mut tape, progress);
+        host.inventory()?.nothing_new_since(&before)?;
         tape.finish(flown.word(), flown.statement().map(Digest::of), Some(key))?;
         if let Some(canary) = canary.filter(|c| c.exists()) {
             return Err(FlightsCode::CanaryFound.refuse(canary.display()).into());
@@ -303,14 +309,32 @@ fn recording(root: &Path, name: &str) -> PathBuf {
         .join(format!("{name}.flight"))
 }
 
-fn recorder_key(root: &Path) -> Result<PublicKey, Refusal> {
-    let path = root.join("flights/recordings/recorder.pub");
-    if !path.exists() {
+/// The keys of those who record: every public key beside the recordings.
+fn recorder_keys(root: &Path) -> Result<Vec<PublicKey>, Refusal> {
+    let folder = root.join("flights/recordings");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "pub"))
+        .collect();
+    paths.sort();
+    if paths.is_empty() {
+        let path = folder.join("recorder.pub");
         return Err(FlightsCode::TranscriptMissing
             .refuse(format!("{}: no recorder's key", path.display()))
             .into());
     }
-    key::public(&path)
+    paths.iter().map(|path| key::public(path)).collect()
+}
+
+/// A recording that one of the recorders signed.
+fn opened(path: &Path, recorders: &[PublicKey]) -> Result<Player, Refusal> {
+    let mut tried = recorders.iter().map(|key| Player::open(path, key));
+    match tried.next() {
+        Some(Err(first)) => Ok(tried.find_map(Result::ok).ok_or(first)?),
+        Some(Ok(player)) => Ok(player),
+        None => Err(FlightsCode::TranscriptMissing.refuse(path.display()).into()),
+    }
 }
 
 /// Whether the verdict is another one than the plan expects.
@@ -351,7 +375,7 @@ fn speaks_of_the_candidate(fault: Fault) -> bool {
     matches!(fault, Fault::Input | Fault::Evidence | Fault::Policy)
 }
 
-fn print_results(results: &[PlanResult], format: Format) {
+fn print_results(results: &[PlanResult], format: Format, again: &str) {
     let failed = results.iter().filter(|r| r.failure.is_some()).count();
     if format == Format::Json {
         let report = serde_json::json!({
@@ -370,7 +394,7 @@ fn print_results(results: &[PlanResult], format: Format) {
         "", "flight", "time", "verdict"
     ));
     for result in results {
-        show::print(&row(result, width));
+        show::print(&row(result, width, again));
     }
     show::print(&format!(
         "{} passed, {failed} failed",
@@ -378,7 +402,7 @@ fn print_results(results: &[PlanResult], format: Format) {
     ));
 }
 
-fn row(result: &PlanResult, width: usize) -> String {
+fn row(result: &PlanResult, width: usize, again: &str) -> String {
     let mark = if result.failure.is_none() {
         "ok"
     } else {
@@ -404,7 +428,7 @@ fn row(result: &PlanResult, width: usize) -> String {
             failure.code, failure.detail, failure.hint
         ));
         text.push_str(&format!(
-            "\n     | again: flights run --local {}",
+            "\n     | again: flights run {again} {}",
             result.name
         ));
     }

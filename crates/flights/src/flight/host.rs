@@ -1,5 +1,6 @@
 //! The host a flight starts from: its git, its toolchain, its sandbox, its state.
 
+use super::backend::{Backend, Maker};
 use super::{Order, Proven, WorkDirectory};
 use crate::{FlightsCode, state};
 use flightproof_archive::paar;
@@ -9,20 +10,11 @@ use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
 use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
 use flightproof_ledger::Ledger;
-use flightproof_session::local::{self, LocalSpec, RunnerProgram};
+use flightproof_session::docker::Inventory;
+use flightproof_session::lease::{Leases, Reaper};
+use flightproof_session::local::RunnerProgram;
 use flightproof_session::{Session, crates, record};
 use std::path::{Path, PathBuf};
-
-/// Memory of a session, bytes: a compiler on two cores, and the scratch it writes to.
-const MEMORY_BYTES: u64 = 6 << 30;
-/// Scratch of a session, bytes, charged to its memory: sources, dependencies and build output.
-const SCRATCH_BYTES: u64 = 4 << 30;
-/// Processes and threads of a session: cargo and rustc start some dozens.
-const PIDS: u64 = 256;
-/// Cpu time per second, milliseconds: two cpus.
-const CPU_MILLIS: u64 = 2_000;
-/// Longest life of a session, milliseconds: a build and two thousand mutants.
-const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
 /// Most bytes of a branch, a repository's path or a lock's path in a line for people.
 const MAX_NAME: usize = 200;
@@ -33,9 +25,7 @@ const MAX_RECEIPT: usize = 2000;
 /// What a flight needs of the machine, found once.
 pub struct Host {
     git: Git,
-    bwrap: PathBuf,
-    toolchain: PathBuf,
-    program: PathBuf,
+    maker: Maker,
     runner: RunnerProgram,
     state: PathBuf,
 }
@@ -44,8 +34,9 @@ impl Host {
     /// Finds everything, or says what is missing.
     ///
     /// # Errors
-    /// `PROGRAM_MISSING`, `TOOLCHAIN_MISSING`, `STATE_UNAVAILABLE`, and the importer's for git.
-    pub fn prepare(toolchain: Option<&Path>) -> Result<Self, Refusal> {
+    /// `PROGRAM_MISSING`, `TOOLCHAIN_MISSING`, `STATE_UNAVAILABLE`, `IMAGE_UNNAMED`, the session's for
+    /// an engine, and the importer's for git.
+    pub fn prepare(backend: Backend<'_>) -> Result<Self, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let program = std::env::current_exe().map_err(|e| {
             Refusal::from(FlightsCode::StateUnavailable.refuse(format!("own program: {e}")))
@@ -53,9 +44,7 @@ impl Host {
         let runner = RunnerProgram::from_artifact(&artifact(&program)?)?;
         Ok(Self {
             git,
-            bwrap: state::program("bwrap", "bubblewrap")?,
-            toolchain: state::toolchain(toolchain)?,
-            program,
+            maker: Maker::find(backend, &program)?,
             runner,
             state: state::directory()?,
         })
@@ -75,10 +64,9 @@ impl Host {
     /// # Errors
     /// The session's or the ledger's, if something that was left cannot be dealt with.
     pub fn recover(&self) -> Result<Vec<String>, Refusal> {
-        let mut lines: Vec<String> = record::reap(&self.state)?
-            .into_iter()
-            .map(|reaped| leftover(&reaped))
-            .collect();
+        let mut lines = reap_here(&self.state)?;
+        lines.extend(self.maker.reap(&self.state)?);
+        settle(&self.state)?;
         let recovered = importer::recover(&self.git, &mut self.ledger()?, state::unix_seconds())?;
         lines.extend(recovered.iter().map(settled));
         Ok(lines)
@@ -130,23 +118,15 @@ impl Host {
 
     /// Opens a fresh session.
     pub(super) fn open(&self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Refusal> {
-        let mut entropy = [0; 16];
-        entropy.copy_from_slice(&seed[..16]);
-        let spec = LocalSpec {
-            memory_bytes: MEMORY_BYTES,
-            pids: PIDS,
-            cpu_millis: CPU_MILLIS,
-            scratch_bytes: SCRATCH_BYTES,
-            lifetime_ms: LIFETIME_MS,
-            toolchain: self.toolchain.clone(),
-            bwrap: self.bwrap.clone(),
-            program: self.program.clone(),
-            entropy,
-            work_dir: std::env::temp_dir(),
-            state_dir: self.state.clone(),
-            cache_dir: self.state.join("cache"),
-        };
-        Ok(Box::new(local::open(&spec, &self.runner)?))
+        self.maker.open(seed, &self.runner, &self.state)
+    }
+
+    /// What is on the engine that this host flies on; nothing for one that flies here.
+    ///
+    /// # Errors
+    /// The session's.
+    pub fn inventory(&self) -> Result<Inventory, Refusal> {
+        self.maker.inventory(&self.state)
     }
 
     /// Refuses a flight that could not be admitted at its end. The admission asks again.
@@ -213,7 +193,26 @@ impl Host {
     }
 }
 
-pub(crate) fn leftover(reaped: &record::Reaped) -> String {
+/// Ends the sessions of dead owners on this machine. Each line says what was done.
+///
+/// # Errors
+/// The session's.
+pub fn reap_here(state: &Path) -> Result<Vec<String>, Refusal> {
+    let mut reaper = Reaper::new(Leases::of(&state.join("ledger")));
+    let reaped = record::reap(state, &mut reaper)?;
+    Ok(reaped.iter().map(leftover).collect())
+}
+
+/// Settles sessions of the ledger that came to nothing.
+///
+/// # Errors
+/// The ledger's.
+pub fn settle(state: &Path) -> Result<(), Refusal> {
+    Leases::of(&state.join("ledger")).settle(|id| record::is_registered(state, id))?;
+    Ok(())
+}
+
+fn leftover(reaped: &record::Reaped) -> String {
     format!(
         "{}: left by a run that was killed; {} processes ended, directories removed",
         reaped.id, reaped.processes

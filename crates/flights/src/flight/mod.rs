@@ -1,13 +1,15 @@
 //! One flight: the stages, wired together.
 
+mod backend;
 mod certify;
 mod host;
+mod language;
 mod order;
 mod work;
 
+pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
-pub use host::Host;
-pub(crate) use host::leftover;
+pub use host::{Host, reap_here, settle};
 pub use order::Order;
 pub use work::WorkDirectory;
 
@@ -25,8 +27,9 @@ use flightproof_certifier::tree::Tree;
 use flightproof_certifier::{dependency, fence};
 use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
 use flightproof_evidence::{Captured, Closed};
-use flightproof_session::build::Workshop;
+use flightproof_session::profile::Profile;
 use flightproof_session::{Session, crates, observe};
+use language::Shop;
 use std::borrow::Cow;
 
 /// Longest build, milliseconds: a clean build of some hundred crates on two cores.
@@ -71,6 +74,10 @@ impl Proven {
             None => String::new(),
         };
         let mutation = &inputs.mutation;
+        if mutation.lines.unmutated > 0 && !self.statement.predicate.gates.contains(&Gate::Mutation)
+        {
+            return format!("{head} certified: {cases} cases, without mutants{narrowed}");
+        }
         if mutation.generated == 0 {
             return format!(
                 "{head} certified: {cases} cases; no code changed, so nothing was mutated{narrowed}"
@@ -188,15 +195,35 @@ impl Flight<'_> {
             Flying::of(&captured, &unpacked, self.order.narrow.as_ref()).map_err(at("capture"))?;
         let unpacked = paws::read(&flown.archive).map_err(at("capture"))?;
         let tree = tree(&unpacked);
-        let packages = self.static_rules(&captured, &tree)?;
+        let profile = language::profile(&witness).map_err(at("plan"))?;
+        let packages = match &profile {
+            None => Some(self.static_rules(&captured, &tree)?),
+            Some(profile) => {
+                self.progress.begin("dependency");
+                let paths = unpacked.files().map(|(entry, _)| &entry.path);
+                language::check(profile, &captured, paths).map_err(at("dependency"))?;
+                self.progress
+                    .done(format_args!("{}: nothing to fetch", profile.name));
+                None
+            }
+        };
         let mut machine =
             Certification::new(&captured, &tree, &witness, entropy).map_err(|failure| Ended {
                 stage: failure.gate.name(),
                 refusal: failure.refusal,
             })?;
-        let dependencies = self.dependencies(&packages)?;
+        let dependencies = match &packages {
+            Some(report) => self.dependencies(report)?,
+            None => crates::ship(&[]).map_err(at("dependency"))?,
+        };
         let mut session = self.open(&entropy)?;
-        let worked = self.work(session.as_mut(), &flown, &dependencies, &mut machine);
+        let worked = self.work(
+            session.as_mut(),
+            &flown,
+            profile.as_ref(),
+            &dependencies,
+            &mut machine,
+        );
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         self.progress.begin("judge");
@@ -204,6 +231,10 @@ impl Flight<'_> {
             stage: failure.gate.name(),
             refusal: failure.refusal,
         })?;
+        let judgement = match &profile {
+            None => judgement,
+            Some(profile) => language::judged(judgement, profile),
+        };
         let proven = self.prove(
             &captured,
             flown.narrowed.clone(),
@@ -320,19 +351,20 @@ impl Flight<'_> {
         &mut self,
         session: &mut dyn Session,
         flown: &Flying<'_>,
+        profile: Option<&Profile>,
         dependencies: &crates::Shipment,
         machine: &mut Certification<'_>,
     ) -> Result<(), Ended> {
         self.progress.begin("build");
         let lock = self.order.lock.as_deref();
-        let mut workshop =
-            Workshop::furnish(session, &flown.archive, dependencies, lock, BUILD_WALL_MS)
-                .map_err(at("build"))?;
+        let content = (dependencies, lock);
+        let mut shop = Shop::furnish(session, profile, &flown.archive, content, BUILD_WALL_MS)
+            .map_err(at("build"))?;
         let mut asked = 0u32;
         while let Some(ask) = machine.ask() {
             let gate = machine.gate();
             let told = match ask {
-                Ask::Compile(order) => workshop.build(session, &order).map(Told::Compiled),
+                Ask::Compile(order) => shop.build(session, &order).map(Told::Compiled),
                 Ask::Run(case) => observe::run(session, &case).map(Told::Ran),
             };
             let told = told.map_err(at(gate.name()))?;

@@ -63,6 +63,7 @@ impl Drop for WorkDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flightproof_session::lease::Unleased;
     use flightproof_session::record;
 
     #[test]
@@ -74,7 +75,7 @@ mod tests {
             &std::fs::metadata(&path).unwrap().permissions(),
         );
         assert_eq!(mode & 0o777, 0o700);
-        assert_eq!(record::reap(state.path()).unwrap(), []);
+        assert_eq!(record::reap(state.path(), &mut Unleased).unwrap(), []);
         drop(work);
         assert!(!path.exists());
         let left = std::fs::read_dir(state.path().join("sessions")).unwrap();

@@ -142,6 +142,7 @@ impl Environment {
             .env("LC_ALL", "C")
             .env("TZ", "UTC")
             .env("COLUMNS", "100")
+            .env("DOCKER_HOST", "unix:///nonexistent/engine.sock")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_AUTHOR_NAME", "An Author")
             .env("GIT_AUTHOR_EMAIL", "author@example.invalid")

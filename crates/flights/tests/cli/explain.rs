@@ -65,6 +65,7 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["fly"],
         &["run", "--local", "--live"],
         &["run", "--record"],
+        &["run", "--image", "x"],
     ] {
         let run = environment.flights(args);
         assert_eq!(run.code, 2, "{}", run.text);

@@ -11,6 +11,7 @@ mod formats;
 mod init;
 mod keys;
 mod kill;
+mod live_flights;
 mod machine;
 mod narrow;
 mod plans;

@@ -37,7 +37,7 @@ pub(crate) fn recorded() -> Environment {
     environment
 }
 
-fn project() -> Environment {
+pub(crate) fn project() -> Environment {
     let environment = Environment::with_pricing();
     for folder in ["fixtures/pricing", "flights/witness"] {
         copy(
@@ -145,13 +145,47 @@ fn what_a_recording_is_bound_to_may_not_change_after_it() {
 }
 
 #[test]
-fn live_flights_are_refused_and_named() {
+fn without_an_engine_live_flights_say_what_was_tried_and_how_to_start_one() {
     let environment = project();
-    assert_snapshot!(fly(&environment, &["--live", "--format", "json"]).text, @r#"
+    let live = fly(&environment, &["--live", "--format", "json"]);
+    assert_snapshot!(live.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/NO_ENGINE_BACKEND","stage":"plan","detail":"--live","hint":"fly locally with `flights run --local`"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"session/ENGINE_MISSING","stage":"plan","detail":"unix:///nonexistent/engine.sock: No such file or directory (os error 2)","hint":"install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST"}
     "#);
+    let root = environment.path("root");
+    let mut command = environment.command(&["run", "--root", root.to_str().unwrap(), "--live"]);
+    command
+        .env_remove("DOCKER_HOST")
+        .env("XDG_RUNTIME_DIR", environment.path("run"));
+    // A machine with an engine flies; the sockets of one without are listed by `Endpoint`'s tests.
+    if !std::path::Path::new("/var/run/docker.sock").exists() {
+        let run = environment.run(&mut command);
+        assert_eq!(run.code, 21, "{}", run.text);
+        assert!(
+            run.text.contains("tried /var/run/docker.sock"),
+            "{}",
+            run.text
+        );
+    }
+}
+
+#[test]
+fn reaping_without_an_engine_looks_at_this_machine() {
+    let environment = Environment::new();
+    let run = environment.flights(&["reap", "--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 0
+    --- stdout
+    {"engine":null,"removed":[],"schema":"flightproof/reap/1"}
+    "#);
+    // Sessions that were opened on an engine which is not there now may be left on it.
+    let record = environment.state().join("engines/00ff.json");
+    fs::create_dir_all(record.parent().unwrap()).unwrap();
+    fs::write(&record, "{}").unwrap();
+    let run = environment.flights(&["reap"]);
+    assert_eq!(run.code, 21, "{}", run.text);
+    assert!(run.text.contains("session/ENGINE_MISSING"), "{}", run.text);
 }
 
 #[test]

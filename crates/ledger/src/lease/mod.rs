@@ -83,6 +83,20 @@ impl Reading<'_> {
         }
     }
 
+    /// Who has a lease, and under which token; `None` if nobody has it.
+    ///
+    /// # Errors
+    /// `LEDGER_DAMAGED`, `LEDGER_UNREADABLE`.
+    pub fn lease_holder(&self, name: &Name) -> Result<Option<(Name, Lease)>, LedgerError> {
+        Ok(match self.lease_row(name)? {
+            (LeaseState::Held { token, .. }, Some(owner)) => {
+                let name = name.clone();
+                Some((owner.parse()?, Lease { name, token }))
+            }
+            _ => None,
+        })
+    }
+
     /// Whether a token is still the newest of its lease.
     pub(crate) fn is_current(&self, name: &Name, token: u64) -> Result<bool, LedgerError> {
         Ok(matches!(self.lease_row(name)?.0, LeaseState::Held { token: held, .. } if held == token))

@@ -1,10 +1,12 @@
 //! The programs a build starts, as data: arguments, environment, limits.
 
+use crate::profile::Profile;
 use crate::{SessionCode, SessionError};
 use flightproof_core::escape;
 use flightproof_evidence::{BuildOrder, BuildTarget, Guard};
 use flightproof_frame::protocol::{Exec, ExecLimits, Role, layout};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Most bytes of cargo's messages: some thousand short diagnostics. With [`MAX_STDERR`], and in
 /// base64, it stays below the 4 MiB of one reply.
@@ -78,23 +80,9 @@ fn program(tool: &str, args: &[&str], env: BTreeMap<String, String>, wall_ms: u6
 
 /// The environment of every build tool: the same in every session, nothing of the host.
 pub(crate) fn environment() -> BTreeMap<String, String> {
-    let compiler = format!("{}/bin/rustc", layout::TOOLCHAIN);
-    let path = format!("{}/bin:/usr/bin:/bin", layout::TOOLCHAIN);
-    let libraries = format!("{}/lib", layout::TOOLCHAIN);
-    [
-        ("PATH", path.as_str()),
-        // The loader would find the compiler's libraries by its place, which it asks /proc for.
-        ("LD_LIBRARY_PATH", &libraries),
-        ("HOME", layout::CARGO_HOME),
-        ("CARGO_HOME", layout::CARGO_HOME),
-        ("CARGO_TARGET_DIR", layout::TARGET),
-        ("TMPDIR", layout::TMP),
-        ("RUSTC", &compiler),
-        ("LC_ALL", "C"),
-        ("TZ", "UTC"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
+    static RUST: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    let rust = || Profile::named("rust").map(|profile| profile.environment());
+    RUST.get_or_init(|| rust().unwrap_or_default()).clone()
 }
 
 /// Flags of every crate of every build: lints are the author's business, not ours.

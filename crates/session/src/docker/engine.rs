@@ -10,7 +10,8 @@ use bollard::models::{
     SystemVersion,
 };
 use bollard::query_parameters::{
-    CreateContainerOptions, InspectContainerOptions, ListContainersOptions, RemoveContainerOptions,
+    CreateContainerOptions, InspectContainerOptions, ListContainersOptions, ListImagesOptions,
+    ListNetworksOptions, ListVolumesOptions, RemoveContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use flightproof_core::escape;
@@ -208,13 +209,49 @@ impl Engine {
     pub(super) fn labelled(&self, label: &str) -> Result<Vec<ContainerSummary>, Fault> {
         let options = ListContainersOptions {
             all: true,
-            filters: Some(HashMap::from([(
-                "label".to_owned(),
-                vec![label.to_owned()],
-            )])),
+            filters: filter("label", label),
             ..ListContainersOptions::default()
         };
         self.ask(ANSWER, self.docker.list_containers(Some(options)))
+    }
+
+    /// Names of all volumes.
+    pub(super) fn volumes(&self) -> Result<Vec<String>, Fault> {
+        let options = None::<ListVolumesOptions>;
+        let listed = self.ask(ANSWER, self.docker.list_volumes(options))?;
+        let volumes = listed.volumes.unwrap_or_default();
+        Ok(volumes.into_iter().map(|volume| volume.name).collect())
+    }
+
+    /// Names of the networks with a label.
+    pub(super) fn networks(&self, label: &str) -> Result<Vec<String>, Fault> {
+        let options = ListNetworksOptions {
+            filters: filter("label", label),
+        };
+        let listed = self.ask(ANSWER, self.docker.list_networks(Some(options)))?;
+        Ok(listed
+            .into_iter()
+            .filter_map(|network| network.name)
+            .collect())
+    }
+
+    /// Names and ids of the images of a repository.
+    pub(super) fn images(&self, repository: &str) -> Result<Vec<(String, String)>, Fault> {
+        let options = ListImagesOptions {
+            filters: filter("reference", repository),
+            ..ListImagesOptions::default()
+        };
+        let listed = self.ask(ANSWER, self.docker.list_images(Some(options)))?;
+        let named = listed.into_iter().flat_map(|image| {
+            let id = image.id;
+            image
+                .repo_tags
+                .into_iter()
+                .map(move |name| (name, id.clone()))
+        });
+        Ok(named
+            .filter(|(name, _)| name.split(':').next() == Some(repository))
+            .collect())
     }
 
     /// Kills and removes a container, and sees that it is gone. One that is gone already is
@@ -290,6 +327,10 @@ impl Attachment {
             Err(_late) => Err(io::Error::other("attach: no answer in time")),
         }
     }
+}
+
+fn filter(name: &str, value: &str) -> Option<HashMap<String, Vec<String>>> {
+    Some(HashMap::from([(name.to_owned(), vec![value.to_owned()])]))
 }
 
 fn wait<T>(

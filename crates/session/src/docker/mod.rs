@@ -14,6 +14,7 @@ mod dial;
 mod endpoint;
 mod engine;
 mod inside;
+mod inventory;
 mod open;
 mod owner;
 mod spec;
@@ -21,13 +22,16 @@ pub mod stream;
 
 pub use endpoint::Endpoint;
 pub use engine::{Engine, Facts};
+pub use inventory::{Inventory, session_images};
 pub use open::open;
-pub use owner::{ReapedContainer, ledger_id, reap};
+pub(crate) use owner::RECORDS;
+pub use owner::{ReapedContainer, has_records, ledger_id, reap};
 pub use spec::{DockerSpec, PinnedImage};
 
 use crate::conversation::converse;
 use crate::{LimitEvents, Session, SessionCode, SessionError};
 use attach::{End, Line};
+use bollard::models::ContainerCreateBody;
 use flightproof_core::escape;
 use flightproof_evidence::{Attestation, Closed};
 use flightproof_frame::channel::HostChannel;
@@ -41,6 +45,8 @@ use std::time::Instant;
 pub struct DockerSession {
     attestation: Attestation,
     inside: Inside,
+    /// What it was asked to be, of us and of the engine.
+    asked: Box<(DockerSpec, ContainerCreateBody)>,
 }
 
 /// Everything of a session that exists outside of it. Dropping it destroys it.

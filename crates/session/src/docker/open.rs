@@ -5,6 +5,7 @@ use super::engine::{Engine, Fault};
 use super::inside::{self, Near};
 use super::owner::{EngineRecord, Labels, container_name};
 use super::{DockerSession, DockerSpec, Endpoint, Inside, claims, create};
+use crate::cgroup::text::Texts;
 use crate::conversation::lost;
 use crate::local::RunnerProgram;
 use crate::opening::{check_hello, compiler_version, probe};
@@ -52,6 +53,7 @@ pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, 
     let mut session = DockerSession {
         attestation: attestation(spec, runner, &inside),
         inside,
+        asked: Box::new((spec.clone(), asked)),
     };
     attest(&mut session, spec, runner, pid, readings)?;
     Ok(session)
@@ -151,6 +153,24 @@ fn start(inside: &mut Inside, runner: &RunnerProgram, begun: Instant) -> Result<
     check_hello(&hello)?;
     inside.channel = Some(channel);
     Ok(())
+}
+
+impl DockerSession {
+    /// Reads every limit and privilege again, as when it was opened but for the forbidden acts.
+    ///
+    /// # Errors
+    /// `SHORTFALL` for one that is weaker than asked by now, and what ends the session.
+    pub fn read_again(&mut self) -> Result<Vec<Reading>, SessionError> {
+        let (_, mut readings) = read_back(&self.inside, &self.asked.1)?;
+        let texts = match self.inside.near {
+            Some(_) => Texts::new(),
+            None => inside::ask(self)?,
+        };
+        let runner = self.attestation.runner.sha256;
+        let near = self.inside.near.as_ref();
+        readings.extend(inside::readings(&self.asked.0, runner, near, &texts)?);
+        Ok(readings)
+    }
 }
 
 /// The engine's word for everything, and the host's id of the first process.

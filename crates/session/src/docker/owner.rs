@@ -3,6 +3,7 @@
 //! those that live.
 
 use super::engine::{Engine, Fault};
+use crate::lease::Claims;
 use crate::record::{self, Owner};
 use crate::{SessionCode, SessionError};
 use bollard::models::ContainerSummary;
@@ -16,13 +17,13 @@ use std::time::{Duration, SystemTime};
 
 /// Names of the labels. All are set on every container of ours.
 pub(super) const SESSION: &str = "flightproof.session";
-const LEDGER: &str = "flightproof.ledger";
+pub(super) const LEDGER: &str = "flightproof.ledger";
 const OWNER: &str = "flightproof.owner";
 const FENCE: &str = "flightproof.fence";
 const DEADLINE: &str = "flightproof.deadline";
 
 /// Directory of the records below the state directory.
-const RECORDS: &str = "engines";
+pub(crate) const RECORDS: &str = "engines";
 /// File of the ledger's id below the state directory.
 const LEDGER_ID: &str = "engine-ledger";
 /// Schema of a record.
@@ -172,12 +173,16 @@ pub struct ReapedContainer {
 }
 
 /// Removes the containers of dead owners from an engine: those of this state directory's ledger
-/// whose owner is dead, and those of other ledgers past their deadline by the engine's clock. What
-/// lacks our labels, or has them in another form, is left alone.
+/// whose owner is dead, if `claims` lets us have them, and those of other ledgers past their deadline
+/// by the engine's clock. What lacks our labels, or has them in another form, is left alone.
 ///
 /// # Errors
 /// `LEAK` for a container that cannot be removed, `ENGINE_FAULT`, `HOST_IO`.
-pub fn reap(engine: &Engine, state_dir: &Path) -> Result<Vec<ReapedContainer>, SessionError> {
+pub fn reap(
+    engine: &Engine,
+    state_dir: &Path,
+    claims: &mut dyn Claims,
+) -> Result<Vec<ReapedContainer>, SessionError> {
     let ledger = ledger_id(state_dir)?;
     let now = engine.clock()?;
     let found = engine
@@ -188,16 +193,32 @@ pub fn reap(engine: &Engine, state_dir: &Path) -> Result<Vec<ReapedContainer>, S
         let Some((id, labels)) = ours(container) else {
             continue;
         };
-        if labels.is_abandoned(&ledger, now)? {
+        let foreign = labels.ledger != ledger;
+        if !labels.is_abandoned(&ledger, now)? {
+            continue;
+        }
+        // The token of another ledger means nothing in ours.
+        if foreign || claims.claim(&labels.session, labels.fence)? {
             engine.remove(id)?;
             reaped.push(ReapedContainer {
                 id: labels.session,
-                foreign: labels.ledger != ledger,
+                foreign,
             });
         }
     }
+    for container in reaped.iter().filter(|container| !container.foreign) {
+        claims.gone(&container.id)?;
+    }
     forget_dead(engine, state_dir)?;
     Ok(reaped)
+}
+
+/// Whether sessions of this state directory were opened on an engine and not seen to be gone.
+///
+/// # Errors
+/// `HOST_IO`.
+pub fn has_records(state_dir: &Path) -> Result<bool, SessionError> {
+    Ok(!record::files(&state_dir.join(RECORDS))?.is_empty())
 }
 
 /// The engine's id and the labels of a container that is one of a session.

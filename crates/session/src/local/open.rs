@@ -123,7 +123,8 @@ fn register(spec: &LocalSpec, group: Group) -> Result<Inside, SessionError> {
         let detail = format!("{} exists: ids must be random", place.display());
         return Err(SessionCode::HostIo.refuse(detail));
     }
-    let record = Record::new(&spec.id(), group.dirs(), &directory)?;
+    let mut record = Record::new(&spec.id(), group.dirs(), &directory)?;
+    record.fence = spec.fence;
     record.store(&spec.state_dir)?;
     Ok(Inside {
         record,

@@ -44,6 +44,8 @@ pub struct LocalSpec {
     pub state_dir: PathBuf,
     /// Directory of computed digests.
     pub cache_dir: PathBuf,
+    /// Fencing token of the lease under which the session is opened; 0 without a lease.
+    pub fence: u64,
 }
 
 impl LocalSpec {
@@ -147,6 +149,7 @@ pub(super) mod tests {
             work_dir: "/tmp".into(),
             state_dir: "/state".into(),
             cache_dir: "/cache".into(),
+            fence: 0,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::conformance::Backend;
 use flightproof_archive::paar;
 use flightproof_core::{CommitId, Digest};
 use flightproof_session::docker::{self, DockerSession, DockerSpec, Endpoint, PinnedImage};
+use flightproof_session::lease::Leases;
 use flightproof_session::local::RunnerProgram;
 use flightproof_session::{Session, SessionError};
 use std::fs;
@@ -53,12 +54,17 @@ impl Ground {
             entropy,
             state_dir: self.state_dir(),
             ledger: docker::ledger_id(&self.state_dir()).unwrap(),
-            fence: 1,
+            fence: 0,
         }
     }
 
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.dir.path().join("state")
+    }
+
+    /// The leases of sessions that programs started here open.
+    pub(crate) fn leases(&self) -> Leases {
+        Leases::of(&self.state_dir().join("ledger"))
     }
 
     pub(crate) fn open(&self) -> DockerSession {

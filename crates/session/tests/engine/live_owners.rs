@@ -1,8 +1,10 @@
 //! Owners that die, at any moment, and owners that live.
 
 use crate::ground::{Ground, artifact, program};
+use flightproof_ledger::Ledger;
 use flightproof_session::docker::{Engine, reap};
-use flightproof_session::{Session as _, docker};
+use flightproof_session::lease::{Reaper, Unleased};
+use flightproof_session::{Session as _, docker, record};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -55,9 +57,17 @@ fn killed_owners_leave_nothing(count: u32) {
     };
     while !left(&ground).is_empty() {
         assert!(Instant::now() < end, "left: {:?}", left(&ground));
-        reap(&engine, &ground.state_dir()).unwrap();
+        let mut reaper = Reaper::new(ground.leases());
+        reap(&engine, &ground.state_dir(), &mut reaper).unwrap();
         std::thread::sleep(Duration::from_millis(200));
     }
+    // And the ledger says so of each, once what came to nothing is settled.
+    let leases = ground.leases();
+    leases
+        .settle(|id| record::is_registered(&ground.state_dir(), id))
+        .unwrap();
+    let ledger = Ledger::open(&ground.state_dir().join("ledger")).unwrap();
+    assert_eq!(ledger.sessions_left().unwrap(), []);
     // Who lives was never touched.
     let probe = flightproof_frame::protocol::Request::Probe;
     assert!(survivor.call(&probe, &[]).is_ok());
@@ -101,7 +111,7 @@ fn a_reaper_leaves_the_living_and_other_ledgers_alone() {
     let engine = Engine::connect(ours.endpoint()).unwrap();
     let mut session = theirs.open();
     let mut own = ours.open();
-    let reaped = reap(&engine, &ours.state_dir()).unwrap();
+    let reaped = reap(&engine, &ours.state_dir(), &mut Unleased).unwrap();
     for kept in [&session, &own] {
         let id = &kept.attestation().session;
         assert!(reaped.iter().all(|r| r.id != *id), "{reaped:?}");
@@ -152,7 +162,7 @@ fn half_made_containers_of_dead_owners_and_overdue_ones_go_and_strangers_stay() 
     make(&ids[1], &name(&ids[1]), &other, 1);
     make(&ids[2], &name(&ids[2]), &other, u64::MAX);
     make(&ids[3], &format!("stranger-{}", ids[3]), &ledger, 1);
-    let reaped = reap(&engine, &ground.state_dir()).unwrap();
+    let reaped = reap(&engine, &ground.state_dir(), &mut Unleased).unwrap();
     let left = ids
         .iter()
         .map(|id| ground.containers(id))

@@ -68,6 +68,7 @@ impl Site {
             work_dir: self.dir.path().join("work"),
             state_dir: self.state_dir(),
             cache_dir: cache_dir(),
+            fence: 0,
         }
     }
 
