@@ -411,7 +411,6 @@ fn another_language_is_named_only_where_there_are_no_mutants() {
         vec![("language", json!("rust"))],
         vec![("language", json!("../c"))],
         vec![("language", json!(""))],
-        vec![("language", Value::Null)],
         vec![("language", json!("c")), ("waivers", waiver)],
     ] {
         assert_eq!(
