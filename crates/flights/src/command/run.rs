@@ -105,8 +105,13 @@ struct Crew {
 }
 
 enum Mode {
-    Replay { recorders: Vec<PublicKey> },
-    Real { host: Box<Host>, key: SecretKey },
+    Replay {
+        recorders: Vec<PublicKey>,
+    },
+    Real {
+        host: Box<Host>,
+        key: Box<SecretKey>,
+    },
 }
 
 impl Crew {
@@ -119,7 +124,7 @@ impl Crew {
             (false, false) => None,
         };
         let mode = if let Some(backend) = backend {
-            let key = key::secret(args.key.as_deref())?;
+            let key = Box::new(key::secret(args.key.as_deref())?);
             let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);
             Mode::Real { host, key }
