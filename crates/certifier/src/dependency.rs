@@ -73,6 +73,17 @@ pub fn check(
     })
 }
 
+/// The packages a lock file names, for a tree that is built as it is: nothing is held against rules.
+///
+/// # Errors
+/// `LOCK_MISSING`, `LOCK_UNREADABLE`, `LOCK_INCONSISTENT`, `DEPENDENCY_NOT_REGISTRY`.
+pub fn locked(tree: &Tree<'_>, given: Option<&[u8]>) -> Result<Vec<Package>, CertifierError> {
+    match tree.file(LOCK_PATH).or(given) {
+        Some(lock) => lock::packages(lock, tree),
+        None => Err(CertifierCode::LockMissing.refuse(LOCK_PATH)),
+    }
+}
+
 /// Files that act by their name alone. Deleting one changes what others run, too.
 fn check_path(path: &RelPath, grants: &[RelPath]) -> Result<(), CertifierError> {
     let is = |name: &str| path.file_name().eq_ignore_ascii_case(name);

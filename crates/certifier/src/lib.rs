@@ -24,6 +24,8 @@ pub mod lines;
 pub mod mutation;
 pub mod narrowing;
 pub mod policy;
+pub mod scope;
+pub mod suite;
 pub mod tokens;
 pub mod tree;
 pub mod verify;

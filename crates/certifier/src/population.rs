@@ -5,7 +5,7 @@ mod beside;
 mod layout;
 
 use crate::lines::{changed_data_lines, changed_lines, is_rust};
-use crate::mutation::{EditedFile, FileRole, MutationInput};
+use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
 use flightproof_evidence::{Captured, Change};
@@ -61,6 +61,7 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
         roots,
         beside,
         seed,
+        purpose: Purpose::Gate,
     }
 }
 
@@ -77,14 +78,43 @@ fn lines_of(change: &Change) -> BTreeSet<u32> {
 }
 
 /// The package a file belongs to: that of the nearest manifest above it.
-struct Package {
+pub(crate) struct Package {
     folder: String,
     manifest: toml::Table,
-    old_edition: bool,
+    pub(crate) old_edition: bool,
 }
 
 impl Package {
-    fn of(tree: &Tree<'_>, path: &RelPath) -> Self {
+    /// The package whose manifest lies in this folder (with a slash at its end, or empty).
+    pub(crate) fn at(tree: &Tree<'_>, folder: &str) -> Option<Self> {
+        let manifest = read_manifest(tree, folder)?;
+        Some(Self {
+            old_edition: is_old(&manifest),
+            folder: folder.to_owned(),
+            manifest,
+        })
+    }
+
+    /// Its folder, with a slash at its end or empty.
+    pub(crate) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.manifest.get("package")?.get("name")?.as_str()
+    }
+
+    /// Whether the manifest names this file, relative to the folder, as the root of a library or
+    /// program.
+    pub(crate) fn names(&self, inner: &str) -> bool {
+        let bins = self.manifest.get("bin").and_then(toml::Value::as_array);
+        let targets = bins.into_iter().flatten().chain(self.manifest.get("lib"));
+        let mut paths = targets.filter_map(|target| target.get("path")?.as_str());
+        paths.any(|path| path.trim_start_matches("./") == inner)
+    }
+
+    pub(crate) fn of(tree: &Tree<'_>, path: &RelPath) -> Self {
         let mut folder = path.parent();
         loop {
             let prefix = folder.map_or_else(String::new, |f| format!("{f}/"));
@@ -106,7 +136,8 @@ impl Package {
         }
     }
 
-    fn role(&self, tree: &Tree<'_>, path: &RelPath) -> FileRole {
+    /// What this file of the package is compiled into.
+    pub(crate) fn role(&self, tree: &Tree<'_>, path: &RelPath) -> FileRole {
         let inner = path
             .as_str()
             .strip_prefix(&self.folder)
@@ -135,7 +166,7 @@ impl Package {
     }
 
     /// The files that may be roots of the package's crates.
-    fn roots(&self, tree: &Tree<'_>) -> BTreeMap<RelPath, Bytes> {
+    pub(crate) fn roots(&self, tree: &Tree<'_>) -> BTreeMap<RelPath, Bytes> {
         let named = |table: &toml::Value| {
             table
                 .get("path")

@@ -22,6 +22,7 @@
 mod commitment;
 mod rules;
 mod schema;
+mod twins;
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
 
 pub use rules::{MAX_CASES, MAX_DRIVER_BYTES, MAX_INPUT_BYTES, MAX_WAIVERS};
+pub use twins::Twins;
 
 /// The schema this program reads.
 pub const WITNESS_SCHEMA: &str = "flightproof/witness/1";

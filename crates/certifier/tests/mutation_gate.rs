@@ -3,7 +3,7 @@
 
 use flightproof_certifier::mutation::{
     Answer, Attribution, EditedFile, Fate, FileRole, Kill, MAX_MUTANTS, MutationInput,
-    MutationPlan, Operator, Run, Silence, Tally, Trial,
+    MutationPlan, Operator, Purpose, Run, Silence, Tally, Trial,
 };
 use flightproof_certifier::witness::Waiver;
 use flightproof_core::{Bytes, Digest, Refusal, RelPath};
@@ -26,6 +26,7 @@ fn input(files: &[(&str, &str, FileRole)], lines: Option<&[u32]>) -> MutationInp
         roots: BTreeMap::new(),
         beside: Vec::new(),
         seed: [1; 32],
+        purpose: Purpose::Gate,
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 use flightproof_certifier::mutation::{
-    EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Trial,
+    EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Purpose, Trial,
 };
 use flightproof_certifier::witness::Waiver;
 use flightproof_core::{Bytes, Digest, RelPath};
@@ -27,6 +27,7 @@ fn plan(old: Option<&str>, new: &str) -> MutationPlan {
         roots: BTreeMap::new(),
         beside: Vec::new(),
         seed: [3; 32],
+        purpose: Purpose::Gate,
     })
     .unwrap()
 }

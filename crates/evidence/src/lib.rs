@@ -12,4 +12,7 @@ pub use attestation::{Attestation, EvidenceClass, Probe, Reading, RunnerIdentity
 pub use build::{BuildRecord, Built, Diagnostic, Package};
 pub use capture::{Captured, Change, FileState, Kept};
 pub use closing::Closed;
-pub use order::{BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard, Observation};
+pub use order::{
+    BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard, Observation, SuiteAnswer,
+    SuiteOrder, TestProgram,
+};

@@ -67,6 +67,57 @@ pub enum BuildAnswer {
     },
 }
 
+/// The tests of packages, to be compiled as programs of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteOrder {
+    /// Start of the names that the finished programs get.
+    pub prefix: String,
+    /// The packages.
+    pub packages: Vec<String>,
+    /// Features beyond the default ones.
+    pub features: Vec<String>,
+    /// Files that replace files of the tree for this build.
+    pub overlay: BTreeMap<RelPath, Bytes>,
+    /// The mutation guard.
+    pub guard: Guard,
+}
+
+/// What became of a [`SuiteOrder`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SuiteAnswer {
+    /// They compiled.
+    Built {
+        /// One program for each target that has tests.
+        programs: Vec<TestProgram>,
+    },
+    /// The compiler or cargo said no.
+    Failed {
+        /// Errors first.
+        diagnostics: Vec<Diagnostic>,
+        /// The last lines of standard error, bounded, unescaped.
+        tail: Bytes,
+    },
+    /// A limit of the session ended the build.
+    Limit {
+        /// Which.
+        limit: String,
+    },
+}
+
+/// The tests of one target, as a program that cases can execute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestProgram {
+    /// Name to execute it by.
+    pub program: String,
+    /// Folder of its package in the tree, empty for the top.
+    pub folder: String,
+    /// `lib`, `bin NAME` or `test NAME`.
+    pub target: String,
+}
+
 /// What the certifier asks a session to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +136,10 @@ pub struct CaseRun {
     pub selector: Option<u64>,
     /// Wall clock in milliseconds.
     pub wall_ms: u64,
+    /// The folder of the captured tree that the program starts in, for tests of the tree itself;
+    /// absent for a case, which sees nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 /// What a session reports of one run. Never a verdict.

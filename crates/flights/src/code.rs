@@ -91,6 +91,15 @@ flightproof_core::refusal_codes! {
         /// A subject of `cert verify` is neither a directory nor a revision.
         SubjectUnreadable = "SUBJECT_UNREADABLE", Usage,
             "the subject is neither a directory nor a commit that can be read", "a certificate is about exact bytes, so they must be at hand", "give an exported tree (git archive REV | tar -x -C DIR) or a revision with --repo DIR";
+        /// Nothing that is asked for can be mutated.
+        ScopeEmpty = "SCOPE_EMPTY", Usage,
+            "nothing that was asked for can be mutated", "a survey of nothing must not look like a survey that found nothing", "check the names given with --package and --file; without --package the package at the top is meant";
+        /// Cases contradict each other or do not repeat.
+        WitnessUnsound = "WITNESS_UNSOUND", Configuration,
+            "cases of the witness contradict each other, or do not answer the same way each time", "no program can meet two answers to one question, and a case that wavers accuses the innocent", "take the cases that are named out of the witness, or correct them";
+        /// No test passes without a mutant.
+        NothingJudges = "NOTHING_JUDGES", NothingRan,
+            "no test or case passes without a mutant", "what fails anyway notices nothing", "make the tests pass; in a session there is no network, no other program, no /proc, and of the tree only what git would track";
         /// A file the command needs cannot be read.
         FileUnreadable = "FILE_UNREADABLE", Usage,
             "a file named on the command line cannot be read", "nothing is assumed in its place", "check the path";

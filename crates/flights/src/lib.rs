@@ -13,6 +13,7 @@ pub mod registry;
 pub mod show;
 pub mod source;
 pub mod state;
+pub mod survey;
 pub mod timeline;
 pub mod transcript;
 

@@ -1,7 +1,7 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
 use flightproof_core::{Decision, Exit, Refusal, Verdict};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -102,6 +102,21 @@ impl Progress {
         self.started = Instant::now();
     }
 
+    /// Says now and then how far the stage under way got.
+    pub fn ticker(&self) -> Ticker {
+        let smart = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+        Ticker {
+            form: match (self.quiet, smart && std::io::stderr().is_terminal()) {
+                (true, _) => Drawn::Silent,
+                (false, true) => Drawn::Line,
+                (false, false) => Drawn::Lines,
+            },
+            stage: self.stage,
+            started: Instant::now(),
+            shown: Instant::now(),
+        }
+    }
+
     /// The stage under way has ended well.
     pub fn done(&self, detail: impl std::fmt::Display) {
         if !self.quiet {
@@ -115,6 +130,62 @@ impl Progress {
         }
     }
 }
+
+/// How far a stage got: one line that is written over on a terminal, a line now and then elsewhere.
+pub struct Ticker {
+    form: Drawn,
+    stage: &'static str,
+    started: Instant,
+    shown: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drawn {
+    Line,
+    Lines,
+    Silent,
+}
+
+impl Ticker {
+    /// Says that `done` of `all` are done, if it is time to.
+    pub fn tick(&mut self, done: usize, all: usize, detail: impl FnOnce() -> String) {
+        let pause = match self.form {
+            Drawn::Silent => return,
+            Drawn::Line => REDRAW,
+            Drawn::Lines => LINE,
+        };
+        if self.shown.elapsed() < pause {
+            return;
+        }
+        self.shown = Instant::now();
+        let left = self.started.elapsed().as_secs_f64() / done.max(1) as f64
+            * all.saturating_sub(done) as f64;
+        let text = format!(
+            "  {:<11} {done} of {all}: {}, about {left:.0} s left",
+            self.stage,
+            detail()
+        );
+        let text = match self.form {
+            Drawn::Line => format!("\r{text}\x1b[K"),
+            _ => format!("{text}\n"),
+        };
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+impl Drop for Ticker {
+    /// The line makes room for what comes next.
+    fn drop(&mut self) {
+        if self.form == Drawn::Line {
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// Between two drawings on a terminal.
+const REDRAW: Duration = Duration::from_millis(200);
+/// Between two lines of a log.
+const LINE: Duration = Duration::from_secs(10);
 
 /// Whether progress is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -128,6 +128,10 @@ pub struct Exec {
     /// For a program built with a mutation guard: which mutant is active (0: none). Handed over on
     /// a descriptor the guard closes before `main`; the program cannot see it.
     pub selector: Option<u64>,
+    /// For a case that may see the captured tree: it lies read-only at [`layout::SOURCE`], and the
+    /// program starts in this folder of it (empty: at its top). Absent for every judged case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 /// The walls around one program.

@@ -51,4 +51,4 @@ pub use judge::Rules;
 pub use objects::Kind;
 pub use receipt::Receipt;
 pub use recover::{Outcome, Recovered, recover};
-pub use subject::{limits, snapshot_of};
+pub use subject::{limits, snapshot_of, tree_of};

@@ -27,15 +27,38 @@ pub fn snapshot_of(
     revision: &str,
     scratch: &Path,
 ) -> Result<(Digest, Option<Digest>), ImportError> {
-    let commit = host.resolve(git, revision)?;
-    let window = Scratch::over(scratch.join("window.git"), &host.objects(), commit)?;
-    let mut objects = Objects::open(git, window.place())?;
-    let body = objects.read(commit, Kind::Commit, COMMIT)?;
-    let whole = snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)?;
+    let whole = whole(git, host, revision, scratch)?;
     Ok((
         whole.packed.snapshot.snapshot_id(),
         kept_digest(&whole.kept)?,
     ))
+}
+
+/// The whole tree of a revision as a PAWS1 archive, without what a snapshot cannot hold. Every object
+/// is hashed again. `scratch` as for [`snapshot_of`].
+///
+/// # Errors
+/// `UNKNOWN_REVISION`, and those of reading a tree.
+pub fn tree_of(
+    git: &Git,
+    host: &Host,
+    revision: &str,
+    scratch: &Path,
+) -> Result<Vec<u8>, ImportError> {
+    Ok(whole(git, host, revision, scratch)?.packed.bytes)
+}
+
+fn whole(
+    git: &Git,
+    host: &Host,
+    revision: &str,
+    scratch: &Path,
+) -> Result<snapshot::Whole, ImportError> {
+    let commit = host.resolve(git, revision)?;
+    let window = Scratch::over(scratch.join("window.git"), &host.objects(), commit)?;
+    let mut objects = Objects::open(git, window.place())?;
+    let body = objects.read(commit, Kind::Commit, COMMIT)?;
+    snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)
 }
 
 /// The limits a commit is captured under, by name, as a certificate states them.

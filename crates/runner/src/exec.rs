@@ -33,7 +33,10 @@ pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerErr
 fn run_case(program: OwnedFd, exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
     let uid = uids.fresh()?;
     let name = EmptyName::new().map_err(inside("draw an address"))?;
-    let walls = Walls::case(uid, Some(name.address())).map_err(inside("prepare the walls"))?;
+    let mut walls = Walls::case(uid, Some(name.address())).map_err(inside("prepare the walls"))?;
+    if let Some(folder) = &exec.tree {
+        walls = walls.with_source(folder);
+    }
     let image = image(exec, Entry::Opened(program, name))?;
     let scratch = Scratch::open(uid, &exec.files)?;
     let outcome = run_behind(&walls, &image, exec);
@@ -188,7 +191,21 @@ fn check_limits(exec: &Exec) -> Result<(), RunnerError> {
     if exec.role == Role::Build && !exec.files.is_empty() {
         return Err(bad("a build has no scratch to lay files into"));
     }
+    check_folder(exec)?;
     check_tree(&exec.files)
+}
+
+/// A folder of the tree is one by its name, and only for a case: a build sees the tree anyway.
+fn check_folder(exec: &Exec) -> Result<(), RunnerError> {
+    let Some(folder) = &exec.tree else {
+        return Ok(());
+    };
+    let plain = folder.is_empty() || RelPath::new(folder).is_ok();
+    if plain && exec.role == Role::Case {
+        Ok(())
+    } else {
+        Err(bad(format!("{} is no folder for it", escape(folder, 100))))
+    }
 }
 
 /// No file may also be a directory.
@@ -306,6 +323,7 @@ mod tests {
                 stderr_bytes: 10,
             },
             selector: None,
+            tree: None,
         }
     }
 
@@ -397,6 +415,21 @@ mod tests {
         ] {
             assert!(refused(&with(wall, bytes)));
         }
+    }
+
+    #[test]
+    fn a_folder_of_the_tree_is_for_cases_and_does_not_lead_out_of_it() {
+        let within = |role, program: &str, folder: &str| Exec {
+            tree: Some(folder.to_owned()),
+            ..exec(role, program)
+        };
+        for folder in ["", "crates/a"] {
+            assert!(!refused(&within(Role::Case, "p", folder)), "{folder}");
+        }
+        for folder in ["..", "/etc", "a/../b", "a\0"] {
+            assert!(refused(&within(Role::Case, "p", folder)), "{folder:?}");
+        }
+        assert!(refused(&within(Role::Build, "/usr/bin/cc", "")));
     }
 
     #[test]

@@ -41,13 +41,15 @@ const SHOWN: [&str; 14] = [
     layout::CASE,
 ];
 
-/// Moves the calling process, which is alone in its mount namespace, into a tree of its own.
-pub(crate) fn enter() -> Result<(), String> {
+/// Moves the calling process, which is alone in its mount namespace, into a tree of its own, with
+/// these places of the session beside the usual ones.
+pub(crate) fn enter(more: &[&str]) -> Result<(), String> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", SITE, "tmpfs", flags, c"mode=0755,size=64k")
         .map_err(|e| format!("mount {SITE}: {e}"))?;
     SHOWN
         .iter()
+        .chain(more)
         .try_for_each(|shown| show(SITE, shown).map_err(|e| format!("show {shown}: {e}")))?;
     turn(SITE, flags).map_err(|e| format!("change the root: {e}"))
 }

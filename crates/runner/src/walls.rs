@@ -15,7 +15,7 @@ pub(crate) struct Walls {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     tree: Tree,
-    cwd: &'static str,
+    cwd: String,
     grants: Vec<Grant>,
     filters: Vec<BpfProgram>,
     limits: Vec<(Resource, u64)>,
@@ -30,6 +30,8 @@ enum Tree {
     Build,
     /// One made for this run: see [`room`].
     Own,
+    /// As [`Tree::Own`], with the captured tree in it.
+    OwnWithSource,
 }
 
 /// The uid and gid of every build in a session: one build reads what the one before wrote.
@@ -76,7 +78,7 @@ impl Walls {
             uid: BUILD,
             gid: BUILD,
             tree: Tree::Build,
-            cwd: layout::TMP,
+            cwd: layout::TMP.to_owned(),
             grants,
             filters: filter::programs(Audience::Build)?,
             limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
@@ -102,11 +104,20 @@ impl Walls {
             uid,
             gid: uid,
             tree: Tree::Own,
-            cwd: layout::CASE,
+            cwd: layout::CASE.to_owned(),
             grants,
             filters: filter::programs(Audience::Case(entry))?,
             limits: limits(CASE_FILES, CASE_FILE_BYTES),
         })
+    }
+
+    /// The same with the captured tree to read, starting in this folder of it: for the tree's own
+    /// tests, which have nothing to be kept from knowing.
+    pub(crate) fn with_source(mut self, folder: &str) -> Self {
+        self.tree = Tree::OwnWithSource;
+        self.grants.push(grant(layout::SOURCE, Reach::Read));
+        self.cwd = format!("{}/{folder}", layout::SOURCE);
+        self
     }
 
     /// Around the unpacking of one dependency: it writes the vendor directory and nothing else.
@@ -117,7 +128,7 @@ impl Walls {
             uid: UNPACK,
             gid: BUILD,
             tree: Tree::Session,
-            cwd: layout::VENDOR,
+            cwd: layout::VENDOR.to_owned(),
             grants: vec![grant(layout::VENDOR, Reach::Scratch)],
             filters: filter::programs(Audience::Case(None))?,
             limits,
@@ -130,7 +141,8 @@ impl Walls {
         match self.tree {
             Tree::Session => Ok(()),
             Tree::Build => room::renew_scratches(),
-            Tree::Own => room::enter(),
+            Tree::Own => room::enter(&[]),
+            Tree::OwnWithSource => room::enter(&[layout::SOURCE]),
         }
     }
 
@@ -140,7 +152,7 @@ impl Walls {
     /// last capability, and the filter comes last, because it forbids what went before.
     pub(crate) fn enter(&self, program: Option<BorrowedFd<'_>>) -> Result<(), String> {
         let view = View::new(&self.grants, program)?;
-        rustix::process::chdir(self.cwd).map_err(said("chdir"))?;
+        rustix::process::chdir(self.cwd.as_str()).map_err(said("chdir"))?;
         self.set_limits()?;
         self.become_nobody()?;
         thread::set_no_new_privs(true).map_err(said("no_new_privs"))?;
@@ -244,6 +256,15 @@ mod tests {
         ] {
             assert_eq!(reach_of(&walls, path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn a_test_of_the_tree_reads_the_tree_and_nothing_else_more() {
+        let walls = Walls::case(1000, None).unwrap().with_source("crates/a");
+        assert_eq!(reach_of(&walls, "/flight/src/a"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/flight/target/a"), None);
+        assert_eq!(reach_of(&walls, "/exe/prog"), None);
+        assert_eq!(walls.cwd, "/flight/src/crates/a");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod command;
 mod product;
+mod suite;
 
 pub(crate) use command::environment;
 
@@ -12,10 +13,10 @@ use crate::crates::Shipment;
 use crate::diagnostics::Messages;
 use crate::observe::limit;
 use crate::upload::{self, execute, promote};
-use crate::{Session, SessionCode, SessionError};
+use crate::{LimitEvents, Session, SessionCode, SessionError};
 use command::{GUARD_DIR, LINKER, check_guard, guard_path};
 use flightproof_archive::paws;
-use flightproof_core::{Digest, RelPath, escape};
+use flightproof_core::{Bytes, Digest, RelPath, escape};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Diagnostic, Guard, Package,
 };
@@ -88,7 +89,7 @@ impl Workshop {
         order: &BuildOrder,
     ) -> Result<BuildAnswer, SessionError> {
         check_guard(&order.guard)?;
-        self.lay_over(session, order)?;
+        self.lay_over(session, &order.overlay)?;
         if let Some(failed) = self.compile_guard(session, &order.guard)? {
             return Ok(failed);
         }
@@ -130,7 +131,7 @@ impl Workshop {
     fn lay_over(
         &mut self,
         session: &mut dyn Session,
-        order: &BuildOrder,
+        overlay: &BTreeMap<RelPath, Bytes>,
     ) -> Result<(), SessionError> {
         let mut files = BTreeMap::new();
         for path in &self.overlaid {
@@ -138,7 +139,7 @@ impl Workshop {
                 files.insert(path.clone(), (*executable, bytes.as_slice()));
             }
         }
-        for (path, bytes) in &order.overlay {
+        for (path, bytes) in overlay {
             let Some((executable, _)) = self.tree.get(path) else {
                 return Err(SessionCode::UploadMismatch.refuse(format_args!(
                     "{path} is laid over a file that the tree does not have"
@@ -150,7 +151,7 @@ impl Workshop {
             let files = files.into_iter().map(|(path, (x, bytes))| (path, x, bytes));
             upload::files(session, Place::Overlay, files)?;
         }
-        self.overlaid = order.overlay.keys().cloned().collect();
+        self.overlaid = overlay.keys().cloned().collect();
         Ok(())
     }
 
@@ -248,6 +249,15 @@ pub(crate) fn unbuilt(
     diagnostics: Vec<Diagnostic>,
 ) -> Result<Option<BuildAnswer>, SessionError> {
     let events = session.events()?;
+    concluded(outcome, events, diagnostics)
+}
+
+/// The same, with the limits that were hit already read.
+pub(crate) fn concluded(
+    outcome: &Outcome,
+    events: LimitEvents,
+    diagnostics: Vec<Diagnostic>,
+) -> Result<Option<BuildAnswer>, SessionError> {
     if let Some(limit) = limit(outcome, events) {
         let limit = limit.to_owned();
         return Ok(Some(BuildAnswer::Limit { limit }));
@@ -285,10 +295,8 @@ fn package(file: &CrateFile) -> Package {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LimitEvents;
     use crate::fake::tests::recording;
     use crate::fake::{FakeSession, Step};
-    use flightproof_core::Bytes;
 
     fn order() -> BuildOrder {
         BuildOrder {

@@ -34,6 +34,16 @@ pub(crate) struct Artifact {
     pub(crate) target: Target,
     pub(crate) filenames: Vec<String>,
     pub(crate) executable: Option<String>,
+    #[serde(default)]
+    pub(crate) profile: ArtifactProfile,
+}
+
+/// How an artifact was compiled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ArtifactProfile {
+    /// With the test harness.
+    #[serde(default)]
+    pub(crate) test: bool,
 }
 
 /// The target of an artifact.

@@ -45,6 +45,7 @@ fn request(case: &CaseRun) -> Exec {
             stderr_bytes: MAX_OUTPUT,
         },
         selector: case.selector,
+        tree: case.tree.clone(),
     }
 }
 
@@ -157,6 +158,7 @@ mod tests {
                 .into(),
             selector: Some(0),
             wall_ms: 5,
+            tree: None,
         };
         let exec = request(&case);
         assert_eq!(exec.env["LC_ALL"], "de");

@@ -108,6 +108,7 @@ pub(crate) fn tool(
             stderr_bytes: VERSION_BYTES,
         },
         selector: None,
+        tree: None,
     };
     execute(session, exec)
 }

@@ -43,6 +43,7 @@ fn case(program: &str, args: &[&str]) -> CaseRun {
         env: BTreeMap::new(),
         selector: None,
         wall_ms: 5_000,
+        tree: None,
     }
 }
 

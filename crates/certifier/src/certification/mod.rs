@@ -296,6 +296,7 @@ impl<'a> Certification<'a> {
             } else {
                 CASE_WALL_MS
             },
+            tree: None,
         }
     }
 

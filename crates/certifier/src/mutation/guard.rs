@@ -1,6 +1,8 @@
 use flightproof_core::Digest;
 use flightproof_evidence::Guard;
 
+use super::plan::Purpose;
+
 /// Calls of the guard after which a run counts as endless. Deterministic, so a mutant that never
 /// ends costs the same on every machine; 20 million is about a hundred times what the busiest
 /// witness case of our own flights needs, and below a second.
@@ -18,13 +20,42 @@ const BRANCH_EXIT: u8 = 101;
 
 /// The crate through which a mutant is selected at run time. Its name and the selectors come from
 /// the flight's entropy, drawn after the candidate's bytes were fixed.
-pub(super) fn guard(seed: &[u8; 32]) -> Guard {
+pub(super) fn guard(seed: &[u8; 32], purpose: Purpose) -> Guard {
     let hex = Digest::keyed(seed, b"guard-name").to_string();
     let name = format!("fp_{}", hex.get(..16).unwrap_or(&hex));
     Guard {
         name,
-        source: source(),
+        source: match purpose {
+            Purpose::Gate => source(),
+            Purpose::Survey => surveying(seed),
+        },
     }
+}
+
+/// Selects no mutant and has the guard tell, when the program ends, which ones it came across.
+/// Selectors of a survey are smaller; the bits above carry the fuel.
+pub(super) const REACH_SELECTOR: u64 = (1 << FUEL_SHIFT) - 1;
+
+/// Where the fuel of a run stands in the number the guard is handed: as a power of two.
+pub(super) const FUEL_SHIFT: u32 = 48;
+
+/// Places a run may come across before the guard loses count, and then says so.
+pub(super) const REACH_SLOTS: usize = 1 << 16;
+
+/// Stands before what the guard tells at the end. The program cannot know it beforehand.
+pub(super) fn reach_mark(seed: &[u8; 32]) -> [u8; 32] {
+    *Digest::keyed(seed, b"reach-mark").as_bytes()
+}
+
+fn surveying(seed: &[u8; 32]) -> String {
+    SURVEYING
+        .replace("FUEL_EXIT", &FUEL_EXIT.to_string())
+        .replace("BRANCH_EXIT", &BRANCH_EXIT.to_string())
+        .replace("UNARMED_EXIT", &UNARMED_EXIT.to_string())
+        .replace("REACH_SELECTOR", &REACH_SELECTOR.to_string())
+        .replace("REACH_SLOTS", &REACH_SLOTS.to_string())
+        .replace("FUEL_SHIFT", &FUEL_SHIFT.to_string())
+        .replace("REACH_MARK", &format!("{:?}", reach_mark(seed)))
 }
 
 /// Written for every edition, without the standard library, so that it links into anything.
@@ -88,6 +119,122 @@ pub fn pick(ids: &[u64]) -> usize {
         at += 1;
     }
     0
+}
+
+pub fn end() -> ! {
+    unsafe { _exit(BRANCH_EXIT) }
+}
+"#;
+
+/// As [`SOURCE`], for tests that are trusted. What was come across is written to standard output
+/// when the process ends in the ordinary way: mark, calls, number of selectors, selectors.
+const SURVEYING: &str = r#"#![no_std]
+use core::sync::atomic::{AtomicU64, Ordering};
+
+unsafe extern "C" {
+    fn read(fd: i32, into: *mut u8, count: usize) -> isize;
+    fn write(fd: i32, from: *const u8, count: usize) -> isize;
+    fn close(fd: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+static SELECTOR: AtomicU64 = AtomicU64::new(0);
+static SPENT: AtomicU64 = AtomicU64::new(0);
+static FUEL: AtomicU64 = AtomicU64::new(0);
+static SEEN: [AtomicU64; REACH_SLOTS] = [const { AtomicU64::new(0) }; REACH_SLOTS];
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ARM: extern "C" fn() = arm;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static TELL: extern "C" fn() = tell;
+
+extern "C" fn arm() {
+    let mut word = [0u8; 8];
+    let mut spare = [0u8; 1];
+    let mut have = 0usize;
+    while have < 8 {
+        let more = unsafe { read(3, word.as_mut_ptr().add(have), 8 - have) };
+        if more < 1 { break; }
+        have += more as usize;
+    }
+    let whole = have == 8 && unsafe { read(3, spare.as_mut_ptr(), 1) } == 0;
+    unsafe { close(3) };
+    if !whole || unsafe { write(4, [6u8].as_ptr(), 1) } != 1 {
+        unsafe { _exit(UNARMED_EXIT) }
+    }
+    unsafe { close(4) };
+    let word = u64::from_le_bytes(word);
+    let selector = word & ((1 << FUEL_SHIFT) - 1);
+    let fuel = if selector == REACH_SELECTOR { u64::MAX } else { 1u64 << (word >> FUEL_SHIFT) };
+    FUEL.store(fuel, Ordering::Relaxed);
+    SELECTOR.store(selector, Ordering::Relaxed);
+}
+
+#[inline(never)]
+pub fn pick(ids: &[u64]) -> usize {
+    core::hint::black_box((&ARM, &TELL));
+    if SPENT.fetch_add(1, Ordering::Relaxed) >= FUEL.load(Ordering::Relaxed) {
+        unsafe { _exit(FUEL_EXIT) }
+    }
+    let selector = SELECTOR.load(Ordering::Relaxed);
+    if selector == REACH_SELECTOR {
+        if ids.is_empty() || note(ids[0]) { return 0; }
+        let mut at = 1usize;
+        while at < ids.len() {
+            note(ids[at]);
+            at += 1;
+        }
+        return 0;
+    }
+    let mut at = 0usize;
+    while at < ids.len() {
+        if ids[at] == selector { return at + 1; }
+        at += 1;
+    }
+    0
+}
+
+fn note(id: u64) -> bool {
+    let mut at = (id as usize) % REACH_SLOTS;
+    let mut tried = 0usize;
+    while tried < 64 {
+        match SEEN[at].compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => { COUNT.fetch_add(1, Ordering::Relaxed); return false; }
+            Err(found) if found == id => return true,
+            Err(_) => {}
+        }
+        at = (at + 1) % REACH_SLOTS;
+        tried += 1;
+    }
+    COUNT.fetch_add(1 << 32, Ordering::Relaxed);
+    true
+}
+
+extern "C" fn tell() {
+    if SELECTOR.load(Ordering::Relaxed) != REACH_SELECTOR { return; }
+    let mark: [u8; 32] = REACH_MARK;
+    say(&mark);
+    say(&SPENT.load(Ordering::Relaxed).to_le_bytes());
+    say(&COUNT.load(Ordering::Relaxed).to_le_bytes());
+    let mut at = 0usize;
+    while at < REACH_SLOTS {
+        let id = SEEN[at].load(Ordering::Relaxed);
+        if id != 0 { say(&id.to_le_bytes()); }
+        at += 1;
+    }
+}
+
+fn say(bytes: &[u8]) {
+    let mut done = 0usize;
+    while done < bytes.len() {
+        let more = unsafe { write(1, bytes.as_ptr().add(done), bytes.len() - done) };
+        if more < 1 { return; }
+        done += more as usize;
+    }
 }
 
 pub fn end() -> ! {

@@ -17,6 +17,7 @@ mod guard;
 mod names;
 mod operator;
 mod plan;
+mod reach;
 mod render;
 mod source;
 mod survey;
@@ -29,7 +30,10 @@ mod walker;
 pub use attribution::Attribution;
 pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
-pub use plan::{EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Unjudged, Unmutated};
+pub use plan::{
+    EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Purpose, Unjudged, Unmutated,
+};
+pub use reach::{REACHING, Reach};
 pub use survey::Silence;
 pub(crate) use syntax::is_test_only;
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
@@ -38,6 +42,9 @@ pub(crate) use tally::{unchanged_control, unnoticed_placebo};
 /// Most mutants of one change. A program of this many is still built in seconds; a change that
 /// needs more is too large to be judged as one.
 pub const MAX_MUTANTS: usize = 2_000;
+
+/// Most mutants of one survey of trusted tests: nobody is kept waiting by it but the caller.
+pub const MAX_SURVEYED: usize = 50_000;
 
 /// Most bytes of alternatives in one change: operands are repeated in every alternative, and a
 /// chain of `n` operators repeats `n²` of them.

@@ -6,14 +6,14 @@ use flightproof_core::{Bytes, Digest, RelPath, escape};
 use flightproof_evidence::Guard;
 
 use super::attribution::Attribution;
-use super::guard::guard;
+use super::guard::{REACH_SELECTOR, guard};
 use super::operator::Operator;
 use super::render::{Arm, Rendered, Spot, SpotKind};
 use super::source::Surveyed;
 use super::survey::{Alternative, EffectForm, Function, Silence};
 use super::syntax::one_line;
 use super::text::{first_item, split_prefix};
-use super::{MAX_CODE_BYTES, MAX_MUTANTS};
+use super::{MAX_CODE_BYTES, MAX_MUTANTS, MAX_SURVEYED};
 use crate::tokens::with_tokens;
 use crate::witness::Waiver;
 use crate::{CertifierCode, CertifierError};
@@ -30,6 +30,29 @@ pub struct MutationInput {
     pub beside: Vec<Unjudged>,
     /// Entropy drawn after the candidate's bytes were fixed. Recorded, so that a replay has it.
     pub seed: [u8; 32],
+    /// What the mutants are made for.
+    pub purpose: Purpose,
+}
+
+/// What mutants are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To judge a change nobody vouches for: the program must not learn which mutant it is, and
+    /// what is said to be test-only is proven to be.
+    Gate,
+    /// To measure tests that are trusted. They are part of the build, so test-only code is left
+    /// alone; the guard also tells which mutants a run reaches, and its fuel is set for each run.
+    Survey,
+}
+
+impl Purpose {
+    /// Most mutants of one plan.
+    pub(super) const fn most(self) -> usize {
+        match self {
+            Self::Gate => MAX_MUTANTS,
+            Self::Survey => MAX_SURVEYED,
+        }
+    }
 }
 
 /// One changed file.
@@ -83,6 +106,8 @@ pub struct Mutant {
     pub function: String,
     /// False once the compiler refused it.
     pub viable: bool,
+    /// Not asked for: it is neither compiled nor counted.
+    pub aside: bool,
 }
 
 /// A changed line of code without a mutant of its own.
@@ -143,8 +168,18 @@ pub struct MutationPlan {
     pub mutated_lines: u64,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
     input: MutationInput,
+    chosen: Chosen,
+}
+
+/// What earlier builds and the caller decided.
+#[derive(Debug, Clone, Default)]
+struct Chosen {
+    /// Mutants the compiler refused.
     dropped: BTreeSet<String>,
+    /// Test-only places that turned out to be part of the program.
     opened: BTreeMap<RelPath, BTreeSet<usize>>,
+    /// Mutants that were not asked for.
+    aside: BTreeSet<String>,
 }
 
 /// Where things lie in a rewritten file.
@@ -161,7 +196,7 @@ impl MutationPlan {
     /// `MUTANTS_TOO_MANY` beyond a limit, and the refusals of [`crate::tokens`] for a file that is
     /// no Rust.
     pub fn new(input: MutationInput) -> Result<Self, CertifierError> {
-        Self::build(input, BTreeSet::new(), BTreeMap::new())
+        Self::build(input, Chosen::default())
     }
 
     /// The same plan after a failed build: without the mutants the compiler refused, and with
@@ -170,15 +205,16 @@ impl MutationPlan {
     /// # Errors
     /// `SCHEMATA_BROKEN` if nothing was learned, so that another build would fail alike.
     pub fn without(&self, attribution: &Attribution) -> Result<Self, CertifierError> {
-        let mut dropped = self.dropped.clone();
+        let mut chosen = self.chosen.clone();
         for index in &attribution.unviable {
-            dropped.extend(self.mutants.get(*index).map(|m| m.id.clone()));
+            let id = self.mutants.get(*index).map(|m| m.id.clone());
+            chosen.dropped.extend(id);
         }
-        let mut opened = self.opened.clone();
         for (path, at) in &attribution.opened {
-            opened.entry(path.clone()).or_default().insert(*at);
+            chosen.opened.entry(path.clone()).or_default().insert(*at);
         }
-        if dropped == self.dropped && opened == self.opened {
+        let old = &self.chosen;
+        if chosen.dropped == old.dropped && chosen.opened == old.opened {
             let first = attribution.foreign.first();
             return Err(CertifierCode::SchemataBroken.refuse(match first {
                 Some(d) => format!(
@@ -190,7 +226,21 @@ impl MutationPlan {
                 None => "the build failed without an error that names a place".to_owned(),
             }));
         }
-        Self::build(self.input.clone(), dropped, opened)
+        Self::build(self.input.clone(), chosen)
+    }
+
+    /// The same plan with only some of its mutants: those whose number in the plan is wanted.
+    ///
+    /// # Errors
+    /// As [`MutationPlan::new`].
+    pub fn only(&self, wanted: impl Fn(usize) -> bool) -> Result<Self, CertifierError> {
+        let mut chosen = self.chosen.clone();
+        let all = self.mutants.iter().enumerate();
+        chosen.aside.extend(
+            all.filter(|(number, _)| !wanted(*number))
+                .map(|(_, mutant)| mutant.id.clone()),
+        );
+        Self::build(self.input.clone(), chosen)
     }
 
     /// Whether a waiver is for a place that no mutant can judge.
@@ -211,13 +261,13 @@ impl MutationPlan {
         all.filter(|(_, m)| m.viable).map(|(index, _)| index)
     }
 
-    fn build(
-        input: MutationInput,
-        dropped: BTreeSet<String>,
-        opened: BTreeMap<RelPath, BTreeSet<usize>>,
-    ) -> Result<Self, CertifierError> {
+    pub(super) fn seed(&self) -> &[u8; 32] {
+        &self.input.seed
+    }
+
+    fn build(input: MutationInput, chosen: Chosen) -> Result<Self, CertifierError> {
         let mut plan = Self {
-            guard: guard(&input.seed),
+            guard: guard(&input.seed, input.purpose),
             mutants: Vec::new(),
             placebos: Vec::new(),
             overlay: BTreeMap::new(),
@@ -225,8 +275,7 @@ impl MutationPlan {
             unjudged: input.beside.iter().cloned().collect(),
             mutated_lines: 0,
             rendered: BTreeMap::new(),
-            dropped,
-            opened,
+            chosen,
             input: MutationInput {
                 files: Vec::new(),
                 ..input
@@ -245,12 +294,13 @@ impl MutationPlan {
 
     fn add(&mut self, file: &EditedFile) -> Result<(), CertifierError> {
         let unopened = BTreeSet::new();
-        let opened = self.opened.get(&file.path).unwrap_or(&unopened);
-        let Some(surveyed) = Surveyed::of(file, opened, &self.guard.name)? else {
+        let opened = self.chosen.opened.get(&file.path).unwrap_or(&unopened);
+        let how = (self.guard.name.as_str(), self.input.purpose);
+        let Some(surveyed) = Surveyed::of(file, opened, how)? else {
             return self.replace_whole(file);
         };
         if surveyed.survey.overflow {
-            return Err(too_many(&file.path));
+            return Err(too_many(&file.path, self.input.purpose));
         }
         let first = self.mutants.len();
         let mut spots = self.spots(file, &surveyed)?;
@@ -306,7 +356,7 @@ impl MutationPlan {
         if self.overlay.values().map(|b| b.len()).sum::<usize>() + rendered.text.len()
             > 2 * MAX_CODE_BYTES
         {
-            return Err(too_many(path));
+            return Err(too_many(path, self.input.purpose));
         }
         let text = Bytes::from(rendered.text.as_bytes());
         self.overlay.insert(path.clone(), text);
@@ -385,7 +435,7 @@ impl MutationPlan {
     fn spots(&mut self, file: &EditedFile, found: &Surveyed) -> Result<Vec<Spot>, CertifierError> {
         let mut spots = Vec::new();
         let mut known = BTreeMap::new();
-        let placebo = selector(&self.input.seed, "placebo", file.path.as_str());
+        let placebo = self.selector("placebo", file.path.as_str());
         let mut wanted = true;
         for ((start, Reverse(end)), alternatives) in &found.survey.regions {
             let mut arms = self.arms(file, found, alternatives, &mut known)?;
@@ -425,6 +475,18 @@ impl MutationPlan {
         Ok(spots)
     }
 
+    /// A number the candidate cannot guess, and never 0, which selects nothing.
+    fn selector(&self, kind: &str, name: &str) -> u64 {
+        let digest = Digest::keyed(&self.input.seed, format!("{kind}\0{name}").as_bytes());
+        let (first, _) = digest.as_bytes().split_at(8);
+        // 53 bits: the largest integer that every JSON reader between here and the guard keeps.
+        let word = first.try_into().map_or(1, u64::from_le_bytes) >> 11;
+        match self.input.purpose {
+            Purpose::Gate => word.max(1),
+            Purpose::Survey => (word & (REACH_SELECTOR >> 1)).max(1),
+        }
+    }
+
     fn effects(
         &mut self,
         file: &EditedFile,
@@ -460,8 +522,8 @@ impl MutationPlan {
     ) -> Result<Vec<Arm>, CertifierError> {
         let mut arms = Vec::new();
         for alternative in alternatives {
-            if self.mutants.len() >= MAX_MUTANTS {
-                return Err(too_many(&file.path));
+            if self.mutants.len() >= self.input.purpose.most() {
+                return Err(too_many(&file.path, self.input.purpose));
             }
             let mutant = self.mutant(file, found, alternative, known);
             if mutant.viable {
@@ -497,8 +559,9 @@ impl MutationPlan {
             id = format!("{id} #{times}");
         }
         Mutant {
-            selector: selector(&self.input.seed, "mutant", &id),
-            viable: !self.dropped.contains(&id),
+            selector: self.selector("mutant", &id),
+            viable: !self.chosen.dropped.contains(&id) && !self.chosen.aside.contains(&id),
+            aside: self.chosen.aside.contains(&id),
             id,
             file: file.path.clone(),
             source: Digest::of(&file.text),
@@ -526,7 +589,7 @@ impl MutationPlan {
         let mutants = self.mutants.get(first..).unwrap_or_default();
         for (alternative, mutant) in alternatives.zip(mutants) {
             let lines = found.index.lines(&alternative.span);
-            match (mutant.viable, mutant.operator) {
+            match (mutant.viable || mutant.aside, mutant.operator) {
                 (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
                 (true, _) => living.extend(lines),
                 // What the compiler refuses of these says nothing about a choice: `-` on strings.
@@ -560,17 +623,9 @@ impl MutationPlan {
     }
 }
 
-/// A number the candidate cannot guess, and never 0, which selects nothing.
-fn selector(seed: &[u8; 32], kind: &str, name: &str) -> u64 {
-    let digest = Digest::keyed(seed, format!("{kind}\0{name}").as_bytes());
-    let (first, _) = digest.as_bytes().split_at(8);
-    // 53 bits: the largest integer that every JSON reader between here and the guard keeps.
-    let word = first.try_into().map_or(1, u64::from_le_bytes) >> 11;
-    word.max(1)
-}
-
-fn too_many(path: &RelPath) -> CertifierError {
+fn too_many(path: &RelPath, purpose: Purpose) -> CertifierError {
+    let most = purpose.most();
     CertifierCode::MutantsTooMany.refuse(format_args!(
-        "{path}: more than {MAX_MUTANTS} mutants or {MAX_CODE_BYTES} bytes of them up to here"
+        "{path}: more than {most} mutants or {MAX_CODE_BYTES} bytes of them up to here"
     ))
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::names;
-use super::plan::{EditedFile, FileRole};
+use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
 use super::syntax::is_test_only;
@@ -21,6 +21,7 @@ pub(super) struct Surveyed {
     pub(super) survey: Survey,
     /// The whole file is for tests only: its tripwire goes here.
     file_gate: Option<usize>,
+    purpose: Purpose,
 }
 
 impl Surveyed {
@@ -28,10 +29,10 @@ impl Surveyed {
     pub(super) fn of(
         file: &EditedFile,
         opened: &BTreeSet<usize>,
-        guard: &str,
+        (guard, purpose): (&str, Purpose),
     ) -> Result<Option<Self>, CertifierError> {
         let guessed = file.role == FileRole::Tests;
-        match Self::read(file, opened, guard, guessed) {
+        match Self::read(file, opened, (guard, purpose), guessed) {
             Ok(surveyed) => Ok(Some(surveyed)),
             // Its tripwire stands at the very start.
             Err(_) if guessed && !opened.contains(&0) => Ok(None),
@@ -42,7 +43,7 @@ impl Surveyed {
     fn read(
         file: &EditedFile,
         opened: &BTreeSet<usize>,
-        guard: &str,
+        (guard, purpose): (&str, Purpose),
         guessed: bool,
     ) -> Result<Self, CertifierError> {
         let text = std::str::from_utf8(&file.text).map_err(|error| {
@@ -69,7 +70,8 @@ impl Surveyed {
             Ok(Self {
                 code: code_lines(body, &tokens, &index),
                 survey: if mutable {
-                    let mut survey = walked(&parsed, body, &index, guard, file, opened);
+                    let how = (guard, purpose.most());
+                    let mut survey = walked(&parsed, body, &index, how, file, opened);
                     survey
                         .hidden
                         .retain(|(range, _)| index.touches(range, &file.lines));
@@ -87,7 +89,10 @@ impl Surveyed {
                         },
                     )
                 },
-                file_gate: first_item.filter(|_| closed && file.role != FileRole::BuildTime),
+                file_gate: first_item
+                    .filter(|_| closed && file.role != FileRole::BuildTime)
+                    .filter(|_| purpose == Purpose::Gate),
+                purpose,
                 prefix: prefix.to_owned(),
                 body: body.to_owned(),
                 index,
@@ -98,7 +103,9 @@ impl Surveyed {
 
     /// Tripwires before test-only items that changed, and messages of assertions that hold a region.
     pub(super) fn fixed_spots(&self, regions: &[Range<usize>], lines: &BTreeSet<u32>) -> Vec<Spot> {
+        // Tests that are compiled with the program must not trip over themselves.
         let gates = self.survey.gates.iter();
+        let gates = gates.filter(|_| self.purpose == Purpose::Gate);
         let tripwires = gates.filter(|gate| self.index.touches(&gate.range, lines));
         let tripwires = tripwires.map(|gate| gate.at).chain(self.file_gate);
         let mut spots: Vec<Spot> = tripwires
@@ -144,7 +151,7 @@ fn walked(
     parsed: &syn::File,
     body: &str,
     index: &LineIndex,
-    guard: &str,
+    (guard, most): (&str, usize),
     file: &EditedFile,
     opened: &BTreeSet<usize>,
 ) -> Survey {
@@ -157,6 +164,7 @@ fn walked(
         survey: Survey::default(),
         path: Vec::new(),
         mutants: 0,
+        most,
         code_bytes: 0,
     };
     syn::visit::Visit::visit_file(&mut walker, parsed);

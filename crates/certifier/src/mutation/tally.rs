@@ -83,7 +83,8 @@ impl Kill {
         }
     }
 
-    fn of(observation: &Observation) -> Self {
+    /// How a run that is noticed was.
+    pub fn of(observation: &Observation) -> Self {
         match observation.ending {
             Ending::Exited { .. } if !observation.complete => Self::Limit,
             Ending::Exited { code: FUEL_EXIT } => Self::Fuel,

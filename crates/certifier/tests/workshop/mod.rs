@@ -2,7 +2,7 @@
 //! an rlib, the selector on descriptor 3, the acknowledgement on descriptor 4.
 
 use flightproof_certifier::mutation::{
-    Attribution, EditedFile, FileRole, MutationInput, MutationPlan,
+    Attribution, EditedFile, FileRole, MutationInput, MutationPlan, Purpose,
 };
 use flightproof_core::{Bytes, RelPath};
 use flightproof_evidence::{Diagnostic, Ending, Observation};
@@ -42,6 +42,7 @@ pub(crate) fn plan(files: Vec<EditedFile>) -> MutationPlan {
         roots: BTreeMap::new(),
         beside: Vec::new(),
         seed: [7; 32],
+        purpose: Purpose::Gate,
     })
     .unwrap()
 }
@@ -54,6 +55,7 @@ pub(crate) fn plan_with_root(files: Vec<EditedFile>, root: &str, text: &str) -> 
         roots: BTreeMap::from([root]),
         beside: Vec::new(),
         seed: [7; 32],
+        purpose: Purpose::Gate,
     })
     .unwrap()
 }

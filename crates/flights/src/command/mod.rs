@@ -11,10 +11,12 @@ mod explain;
 mod init;
 mod input;
 mod key;
+mod mutate;
 mod reap;
 mod run;
 mod spend;
 mod transcript;
+mod witness;
 
 use crate::FlightsCode;
 use crate::show::{self, Form, Format};
@@ -52,6 +54,13 @@ enum Command {
     Transcript {
         #[command(subcommand)]
         command: transcript::TranscriptCommand,
+    },
+    /// Find out what could be wrong with a program without its tests, or a witness, noticing.
+    Mutate(mutate::MutateArgs),
+    /// Look after witnesses.
+    Witness {
+        #[command(subcommand)]
+        command: WitnessCommand,
     },
     /// Pack, look at, verify and unpack archives.
     Archive {
@@ -107,6 +116,8 @@ impl Command {
             Self::Certify(_) | Self::Run(_) => "plan",
             Self::Init(_) => "init",
             Self::Show(_) | Self::Diff(_) | Self::Transcript { .. } => "transcript",
+            Self::Mutate(_) => "mutate",
+            Self::Witness { .. } => "witness",
             Self::Archive { .. } => "archive",
             Self::Bundle {
                 command: BundleCommand::Create { .. },
@@ -230,6 +241,12 @@ pub struct RunArgs {
     /// Toolchain directory to bind into sessions; default: rustup's default one.
     #[arg(long, value_name = "DIR")]
     toolchain: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum WitnessCommand {
+    /// Check a witness: its file alone, or its cases on a working directory as well.
+    Check(witness::CheckArgs),
 }
 
 #[derive(Subcommand)]
@@ -603,6 +620,10 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Certify(args) => certify::run(&args, format),
         Command::Init(args) => init::run(&args, format),
         Command::Run(args) => run::run(&args, format),
+        Command::Mutate(args) => mutate::run(&args, format),
+        Command::Witness {
+            command: WitnessCommand::Check(args),
+        } => witness::check(&args, format),
         Command::Archive { command } => Ok(archive::run(&command, format)),
         Command::Agent {
             command: AgentCommand::CheckResult(args),

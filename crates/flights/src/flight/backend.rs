@@ -19,7 +19,7 @@ const PIDS: u64 = 256;
 /// Cpu time per second, milliseconds: two cpus.
 const CPU_MILLIS: u64 = 2_000;
 /// Longest life of a session, milliseconds: a build and two thousand mutants.
-const LIFETIME_MS: u64 = 60 * 60 * 1000;
+pub(super) const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
 /// The backend that is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -76,12 +76,13 @@ impl Maker {
         seed: &[u8; 32],
         runner: &RunnerProgram,
         state: &Path,
+        lifetime_ms: u64,
     ) -> Result<Box<dyn Session>, Refusal> {
         let mut entropy = [0; 16];
         entropy.copy_from_slice(&seed[..16]);
         let id: String = entropy.iter().map(|b| format!("{b:02x}")).collect();
         let leases = Leases::of(&state.join("ledger"));
-        let lease = leases.take(&id, LIFETIME_MS)?;
+        let lease = leases.take(&id, lifetime_ms)?;
         let fence = lease.token;
         let leased = match self {
             Self::Local {
@@ -94,7 +95,7 @@ impl Maker {
                     pids: PIDS,
                     cpu_millis: CPU_MILLIS,
                     scratch_bytes: SCRATCH_BYTES,
-                    lifetime_ms: LIFETIME_MS,
+                    lifetime_ms,
                     toolchain: toolchain.clone(),
                     bwrap: bwrap.clone(),
                     program: program.clone(),
@@ -114,7 +115,7 @@ impl Maker {
                     pids: PIDS,
                     cpu_millis: CPU_MILLIS,
                     scratch_bytes: SCRATCH_BYTES,
-                    lifetime_ms: LIFETIME_MS,
+                    lifetime_ms,
                     entropy,
                     ledger: docker::ledger_id(state)?,
                     state_dir: state.to_owned(),

@@ -1,6 +1,6 @@
 //! The host a flight starts from: its git, its toolchain, its sandbox, its state.
 
-use super::backend::{Backend, Maker};
+use super::backend::{Backend, LIFETIME_MS, Maker};
 use super::{Order, Proven, WorkDirectory};
 use crate::{FlightsCode, state};
 use flightproof_archive::paar;
@@ -101,7 +101,7 @@ impl Host {
     }
 
     /// The dependencies as cargo's cache holds them, each checked against the lock.
-    pub(super) fn shipment(&self, packages: &[Package]) -> Result<crates::Shipment, Refusal> {
+    pub(crate) fn shipment(&self, packages: &[Package]) -> Result<crates::Shipment, Refusal> {
         let wanted: Vec<CrateFile> = packages
             .iter()
             .map(|p| CrateFile {
@@ -116,9 +116,24 @@ impl Host {
         )?)?)
     }
 
+    /// Its git.
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
     /// Opens a fresh session.
     pub(super) fn open(&self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Refusal> {
-        self.maker.open(seed, &self.runner, &self.state)
+        self.open_for(seed, LIFETIME_MS)
+    }
+
+    /// Opens a fresh session that lives so many milliseconds at most.
+    pub(crate) fn open_for(
+        &self,
+        seed: &[u8; 32],
+        lifetime_ms: u64,
+    ) -> Result<Box<dyn Session>, Refusal> {
+        self.maker
+            .open(seed, &self.runner, &self.state, lifetime_ms)
     }
 
     /// What is on the engine that this host flies on; nothing for one that flies here.

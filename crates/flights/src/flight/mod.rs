@@ -11,6 +11,7 @@ pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
 pub use host::{Host, reap_here, settle};
 pub use order::Order;
+pub(crate) use order::{read, read_witness};
 pub use work::WorkDirectory;
 
 use crate::FlightsCode;
@@ -33,7 +34,7 @@ use language::Shop;
 use std::borrow::Cow;
 
 /// Longest build, milliseconds: a clean build of some hundred crates on two cores.
-const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
+pub(crate) const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
 
 /// How a flight ended.
 pub enum Flown {

@@ -10,6 +10,20 @@ use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::Path;
 
+/// A witness file, and the driver that it names, which lies beside it.
+pub(crate) fn read_witness(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
+    let bytes = read(path, FlightsCode::WitnessUnreadable)?;
+    let driver = match Witness::parse(&bytes)?.driver_file() {
+        None => None,
+        Some(name) => {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            let driver = folder.join(name.as_str());
+            Some(read(&driver, FlightsCode::WitnessUnreadable)?)
+        }
+    };
+    Ok((bytes, driver))
+}
+
 /// Largest witness, driver or lock file in bytes.
 const MAX_FILE: u64 = 8 << 20;
 
@@ -53,17 +67,7 @@ impl Order {
         (baseline, candidate): (&str, &str),
         witness: &Path,
     ) -> Result<Self, Refusal> {
-        let bytes = read(witness, FlightsCode::WitnessUnreadable)?;
-        let driver = match Witness::parse(&bytes)?.driver_file() {
-            None => None,
-            Some(name) => {
-                let folder = witness.parent().unwrap_or(Path::new("."));
-                Some(read(
-                    &folder.join(name.as_str()),
-                    FlightsCode::WitnessUnreadable,
-                )?)
-            }
-        };
+        let (bytes, driver) = read_witness(witness)?;
         Ok(Self {
             label: label.to_owned(),
             plan: None,
@@ -155,7 +159,7 @@ impl Order {
     }
 }
 
-fn read(path: &Path, code: FlightsCode) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn read(path: &Path, code: FlightsCode) -> Result<Vec<u8>, Refusal> {
     let failed = |e: std::io::Error| Refusal::from(code.refuse(format!("{}: {e}", path.display())));
     let mut bytes = Vec::new();
     std::fs::File::open(path)

@@ -54,9 +54,10 @@ impl Environment {
     }
 
     /// The toolchain is named by its content. Hashing it is what most tests would wait for.
-    fn share_cache(&self) {
+    pub(crate) fn share_cache(&self) {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain-cache");
         fs::create_dir_all(&shared).unwrap();
+        fs::create_dir_all(self.state()).unwrap();
         std::os::unix::fs::symlink(shared, self.state().join("cache")).unwrap();
     }
 

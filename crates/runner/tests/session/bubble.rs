@@ -152,6 +152,7 @@ pub(crate) fn build(program: &str, args: &[&str]) -> Exec {
             stderr_bytes: 100_000,
         },
         selector: None,
+        tree: None,
     }
 }
 

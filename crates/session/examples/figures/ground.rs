@@ -160,6 +160,7 @@ pub(crate) fn case(args: &[&str], wall_ms: u64) -> CaseRun {
         env: BTreeMap::new(),
         selector: None,
         wall_ms,
+        tree: None,
     }
 }
 
@@ -178,6 +179,7 @@ pub(crate) fn exec_true() -> Exec {
             stderr_bytes: 1024,
         },
         selector: None,
+        tree: None,
     }
 }
 

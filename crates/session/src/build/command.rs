@@ -3,7 +3,7 @@
 use crate::profile::Profile;
 use crate::{SessionCode, SessionError};
 use flightproof_core::escape;
-use flightproof_evidence::{BuildOrder, BuildTarget, Guard};
+use flightproof_evidence::{BuildOrder, BuildTarget, Guard, SuiteOrder};
 use flightproof_frame::protocol::{Exec, ExecLimits, Role, layout};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -23,10 +23,38 @@ pub(super) const GUARD_DIR: &str = "/flight/target/guard";
 
 /// `cargo build` of what is ordered: offline, locked, the dependencies from the vendor directory.
 pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
+    let mut args = vec![];
+    match &order.target {
+        BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
+        BuildTarget::Driver { package, .. } => {
+            // The driver is linked with it and unwinds.
+            args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
+            if let Some(package) = package {
+                args.extend(["--package", package.as_str()]);
+            }
+        }
+    }
+    started(&["build"], &args, &order.guard, wall_ms)
+}
+
+/// `cargo test --no-run` of the tests of packages: unit tests and integration tests. Documentation
+/// tests are compiled while they run, and so are left out.
+pub(super) fn cargo_tests(order: &SuiteOrder, wall_ms: u64) -> Exec {
+    let mut args = vec!["--tests"];
+    for package in &order.packages {
+        args.extend(["--package", package.as_str()]);
+    }
+    for feature in &order.features {
+        args.extend(["--features", feature.as_str()]);
+    }
+    started(&["test", "--no-run"], &args, &order.guard, wall_ms)
+}
+
+fn started(command: &[&str], what: &[&str], guard: &Guard, wall_ms: u64) -> Exec {
     let manifest = format!("{}/Cargo.toml", layout::SOURCE);
     let vendor = format!("source.flightproof.directory=\"{}\"", layout::VENDOR);
-    let mut args = vec![
-        "build",
+    let mut args = command.to_vec();
+    args.extend([
         "--offline",
         "--locked",
         "--message-format=json-diagnostic-short",
@@ -40,19 +68,10 @@ pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
         "profile.dev.debug=false",
         "--config",
         "profile.dev.incremental=false",
-    ];
-    match &order.target {
-        BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
-        BuildTarget::Driver { package, .. } => {
-            // The driver is linked with it and unwinds.
-            args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
-            if let Some(package) = package {
-                args.extend(["--package", package.as_str()]);
-            }
-        }
-    }
+    ]);
+    args.extend(what);
     let mut env = environment();
-    env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(&order.guard));
+    env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(guard));
     program("cargo", &args, env, wall_ms)
 }
 
@@ -75,6 +94,7 @@ fn program(tool: &str, args: &[&str], env: BTreeMap<String, String>, wall_ms: u6
             stderr_bytes: MAX_STDERR,
         },
         selector: None,
+        tree: None,
     }
 }
 

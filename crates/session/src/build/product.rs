@@ -41,6 +41,22 @@ pub(super) fn library(messages: &Messages, package: Option<&str>) -> Result<Libr
         })
 }
 
+/// Every program with tests of the tree: its path, the folder of its package, its target.
+pub(super) fn tests(messages: &Messages) -> Vec<(String, String, String)> {
+    let found = of_the_tree(messages).filter(|a| a.profile.test);
+    let found = found.filter_map(|a| {
+        let manifest = a.manifest_path.strip_prefix(layout::SOURCE)?;
+        let folder = manifest.strip_suffix("Cargo.toml")?.trim_matches('/');
+        let target = match a.target.kind.first().map(String::as_str) {
+            Some("bin") => format!("bin {}", a.target.name),
+            Some("test") => format!("test {}", a.target.name),
+            _ => "lib".to_owned(),
+        };
+        Some((a.executable.clone()?, folder.to_owned(), target))
+    });
+    found.collect()
+}
+
 fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {
     let tree = format!("{}/", layout::SOURCE);
     messages

@@ -133,5 +133,6 @@ fn exec(profile: &Profile, program: String, args: Vec<String>, wall_ms: u64) -> 
             stderr_bytes: MAX_OUTPUT,
         },
         selector: None,
+        tree: None,
     }
 }

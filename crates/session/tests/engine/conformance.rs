@@ -411,5 +411,6 @@ fn case(words: &[&str]) -> CaseRun {
         env: BTreeMap::new(),
         selector: None,
         wall_ms: 5_000,
+        tree: None,
     }
 }

@@ -1,0 +1,104 @@
+use std::collections::BTreeSet;
+
+use super::guard::{FUEL_SHIFT, REACH_SELECTOR, reach_mark};
+use super::plan::MutationPlan;
+
+/// What a run is handed that selects nothing and tells what it came across.
+pub const REACHING: u64 = REACH_SELECTOR;
+
+/// Most fuel of a run, as a power of two: two thousand million calls of the guard.
+const MAX_FUEL: u32 = 31;
+/// Least fuel of a run, as a power of two: a million calls, some hundredths of a second.
+const MIN_FUEL: u32 = 20;
+/// How often what the unchanged program spends a mutant may spend. Mutants that only take longer
+/// take a few times as long; what takes ten times as long does not end.
+const FUEL_FACTOR: u64 = 10;
+
+/// What a run of a survey came across.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Calls of the guard.
+    pub spent: u64,
+    /// Selectors of the mutants it reached. A mutant beyond them cannot change what it did.
+    pub selectors: BTreeSet<u64>,
+}
+
+impl MutationPlan {
+    /// What the guard told at the end of a [`REACHING`] run's standard output, and what the program
+    /// itself wrote before. `None` if the run did not end in the ordinary way.
+    pub fn reach<'a>(&self, stdout: &'a [u8]) -> Option<(Reach, &'a [u8])> {
+        let mark = reach_mark(self.seed());
+        let at = stdout.windows(mark.len()).rposition(|w| *w == mark)?;
+        let (own, told) = stdout.split_at(at);
+        let mut words = told.get(mark.len()..)?.chunks(8).map(|word| {
+            let word: Option<[u8; 8]> = word.try_into().ok();
+            word.map(u64::from_le_bytes)
+        });
+        let (spent, count) = (words.next()??, words.next()??);
+        let selectors = words.collect::<Option<BTreeSet<u64>>>()?;
+        // More than fits is counted above bit 32, and then equals no number of selectors.
+        (count == selectors.len() as u64).then_some((Reach { spent, selectors }, own))
+    }
+
+    /// What a run with this mutant is handed, if the unchanged program spends so much on it.
+    pub fn selection(&self, selector: u64, spent: u64) -> u64 {
+        let fuel = spent.saturating_mul(FUEL_FACTOR).max(1).ilog2() + 1;
+        u64::from(fuel.clamp(MIN_FUEL, MAX_FUEL)) << FUEL_SHIFT | selector
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::{MutationInput, Purpose};
+
+    fn plan() -> MutationPlan {
+        MutationPlan::new(MutationInput {
+            files: Vec::new(),
+            roots: [].into(),
+            beside: Vec::new(),
+            seed: [7; 32],
+            purpose: Purpose::Survey,
+        })
+        .unwrap()
+    }
+
+    fn told(count: u64, selectors: &[u64]) -> Vec<u8> {
+        let words = [5, count].into_iter().chain(selectors.iter().copied());
+        let words = words.flat_map(u64::to_le_bytes);
+        b"answer\n"
+            .iter()
+            .copied()
+            .chain(reach_mark(&[7; 32]))
+            .chain(words)
+            .collect()
+    }
+
+    #[test]
+    fn what_was_reached_stands_behind_what_the_program_wrote() {
+        let stdout = told(2, &[9, 4]);
+        let (reach, own) = plan().reach(&stdout).unwrap();
+        assert_eq!(own, b"answer\n");
+        assert_eq!(reach.spent, 5);
+        assert_eq!(reach.selectors, BTreeSet::from([4, 9]));
+    }
+
+    #[test]
+    fn a_count_that_does_not_fit_and_a_word_that_is_cut_tell_nothing() {
+        let plan = plan();
+        assert!(plan.reach(b"answer\n").is_none());
+        assert!(plan.reach(&told(3, &[9, 4])).is_none());
+        assert!(plan.reach(&told(2 | 1 << 32, &[9, 4])).is_none());
+        let whole = told(2, &[9, 4]);
+        assert!(plan.reach(&whole[..whole.len() - 1]).is_none());
+    }
+
+    #[test]
+    fn fuel_is_ten_times_what_was_spent_within_its_bounds() {
+        let fuel = |spent| plan().selection(77, spent) >> FUEL_SHIFT;
+        assert_eq!(plan().selection(77, 0) & REACH_SELECTOR, 77);
+        assert_eq!(fuel(0), 20);
+        assert_eq!(fuel(1 << 20), 24);
+        assert_eq!(fuel(u64::MAX), 31);
+    }
+}

@@ -1,0 +1,173 @@
+//! `flights witness check`: is a witness fit to judge?
+
+use super::input;
+use crate::FlightsCode;
+use crate::flight::{self, Host};
+use crate::show::{self, Format, Progress, Speak};
+use crate::survey::{Oracle, Survey, Teeth};
+use clap::Args;
+use flightproof_certifier::witness::{Twins, Witness};
+use flightproof_core::{Exit, Refusal, escape};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Most proposals in lines for people. The JSON report has all.
+const MAX_SHOWN: usize = 20;
+
+/// `flights witness check`.
+#[derive(Args)]
+pub(super) struct CheckArgs {
+    /// The witness.
+    file: PathBuf,
+    /// A working directory whose program the cases are tried on: which of them fail, waver, or
+    /// notice no mutant that another case does not notice too.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// Mutate only lines that differ from this revision.
+    #[arg(long, value_name = "REV", requires = "repo")]
+    in_diff: Option<String>,
+    /// A package to mutate (repeatable); default: the one at the top.
+    #[arg(long = "package", short, value_name = "NAME", requires = "repo")]
+    packages: Vec<String>,
+    /// Lock file for a tree without one.
+    #[arg(long, value_name = "FILE", requires = "repo")]
+    lock: Option<PathBuf>,
+    /// Toolchain directory to bind into the session; default: rustup's default one.
+    #[arg(long, value_name = "DIR", requires = "repo")]
+    toolchain: Option<PathBuf>,
+}
+
+/// Checks and prints what was found.
+///
+/// # Errors
+/// `WITNESS_UNSOUND` with what was found; what keeps the check from being made.
+pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
+    let (bytes, driver) = flight::read_witness(&args.file)?;
+    let mut witness = Witness::parse(&bytes)?;
+    if let Some(driver) = &driver {
+        witness = witness.with_driver(driver)?;
+    }
+    let (cases, public, twins) = (witness.cases().len(), witness.is_public(), witness.twins());
+    let teeth = args
+        .repo
+        .is_some()
+        .then(|| teeth(args, witness, format))
+        .transpose()?;
+    let wrong = wrong(&twins, teeth.as_ref());
+    match format {
+        Format::Json => {
+            let same: Vec<_> = twins
+                .iter()
+                .map(|t| json!({"first": t.first, "second": t.second, "agree": t.agree}))
+                .collect();
+            let document = json!({
+                "schema": "flightproof/witness-check/1", "cases": cases, "public": public,
+                "sound": wrong.is_empty(), "same_input": same, "tree": teeth,
+            });
+            show::print(&document.to_string());
+        }
+        Format::Human => lines(cases, public, &twins, teeth.as_ref())
+            .iter()
+            .for_each(|line| show::print(line)),
+    }
+    let Some(first) = wrong.first() else {
+        return Ok(Exit::Passed);
+    };
+    let detail = format!("{} findings, such as {first}", wrong.len());
+    let refusal = Refusal::from(FlightsCode::WitnessUnsound.refuse(detail));
+    if format == Format::Human {
+        show::refusal("witness", &refusal, format);
+    }
+    Ok(refusal.exit())
+}
+
+fn teeth(args: &CheckArgs, witness: Witness, format: Format) -> Result<Teeth, Refusal> {
+    let repo = args.repo.clone().unwrap_or_default();
+    input::directory(&repo)?;
+    let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
+    let survey = Survey {
+        repo,
+        baseline: args.in_diff.clone(),
+        packages: args.packages.clone(),
+        files: Vec::new(),
+        shard: None,
+        oracle: Oracle::Witness(Box::new(witness)),
+        jobs: 1,
+        lock: args.lock.as_ref().map(read).transpose()?,
+        features: Vec::new(),
+    };
+    let host = Host::prepare(flight::Backend::Local {
+        toolchain: args.toolchain.as_deref(),
+    })?;
+    show::recovered(&host.recover()?);
+    let speak = match format {
+        Format::Human => Speak::Stages,
+        Format::Json => Speak::Nothing,
+    };
+    survey.teeth(&host, &mut Progress::new(speak))
+}
+
+/// What makes a witness unfit, each in a few words.
+fn wrong(twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
+    let contradictions = twins.iter().filter(|twins| !twins.agree).map(|twins| {
+        format!(
+            "{} and {} ask the same and expect different answers",
+            twins.first, twins.second
+        )
+    });
+    let flaky = teeth.into_iter().flat_map(|teeth| &teeth.flaky);
+    let flaky = flaky.map(|case| format!("{case} does not answer the same way each time"));
+    contradictions.chain(flaky).collect()
+}
+
+fn lines(cases: usize, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
+    let who = match public {
+        true => "public: its author may have written the program to it",
+        false => "private",
+    };
+    let mut lines = vec![format!("{cases} cases, {who}")];
+    for twins in twins.iter().filter(|twins| twins.agree) {
+        lines.push(format!(
+            "same       {} asks what {} asks",
+            twins.second, twins.first
+        ));
+    }
+    let Some(teeth) = teeth else {
+        lines.push("not tried on any program: name one with --repo DIR".to_owned());
+        return lines;
+    };
+    for missed in &teeth.missed {
+        lines.push(format!("fails here {}: {}", missed.name, missed.why));
+    }
+    for case in teeth.toothless() {
+        lines.push(format!(
+            "no teeth   {case}: it notices no mutant that another case does not notice too"
+        ));
+    }
+    let shown = teeth.proposals.iter().take(MAX_SHOWN);
+    lines.extend(shown.map(|proposal| {
+        let reached = match proposal.reached {
+            true => "cases come here, and no answer depends on it",
+            false => "no case comes here",
+        };
+        format!(
+            "missing    {}  in {}: {reached}",
+            escape(&proposal.mutant, 200),
+            escape(&proposal.function, 120)
+        )
+    }));
+    if teeth.proposals.len() > MAX_SHOWN {
+        lines.push(format!(
+            "and {} more that no case notices (--format json)",
+            teeth.proposals.len() - MAX_SHOWN
+        ));
+    }
+    lines.push(format!(
+        "{} of {} mutants tried, {} noticed by no case, {} cases without teeth of their own",
+        teeth.tried,
+        teeth.mutants,
+        teeth.proposals.len(),
+        teeth.toothless().len()
+    ));
+    lines
+}

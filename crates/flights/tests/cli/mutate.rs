@@ -1,0 +1,239 @@
+//! `flights mutate`: what tests and witnesses do not notice.
+
+use crate::environment::{Environment, Run, copy, workspace};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn with_surveyed() -> Environment {
+    let environment = Environment::new();
+    environment.share_cache();
+    copy(
+        &workspace().join("fixtures/surveyed"),
+        &environment.path("repo"),
+    );
+    environment
+}
+
+fn mutate(environment: &Environment, more: &[&str]) -> Run {
+    let repo = environment.path("repo");
+    let mut args = vec!["mutate", "--repo", repo.to_str().unwrap()];
+    args.extend(more);
+    environment.flights(&args)
+}
+
+/// Status of each mutant by its id.
+fn statuses(report: &Value) -> BTreeMap<&str, &str> {
+    let mutants = report["mutants"].as_array().unwrap().iter();
+    mutants
+        .map(|m| (m["id"].as_str().unwrap(), m["status"].as_str().unwrap()))
+        .collect()
+}
+
+fn ids(run: &Run) -> BTreeSet<String> {
+    assert_eq!(run.code, 0, "{}", run.text);
+    run.stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn holes_of_a_test_suite_are_found_and_nothing_else() {
+    let environment = with_surveyed();
+    let run = mutate(
+        &environment,
+        &["--oracle", "tests", "--jobs", "2", "--format", "json"],
+    );
+    assert_eq!(run.code, 10, "{}", run.text);
+    let report = run.json();
+    assert_eq!(report["schema"], "flightproof/mutate/1");
+    let statuses = statuses(&report);
+    let with = |status: &str| -> Vec<&str> {
+        let found = statuses.iter().filter(|(_, s)| **s == status);
+        found.map(|(id, _)| *id).collect()
+    };
+    // Two equal numbers would tell this one; no input tells the other.
+    assert_eq!(with("survived"), ["src/lib.rs:5:10 relational > -> >="]);
+    assert!(
+        with("unreached")
+            .iter()
+            .all(|id| id.contains(":20:") || id.contains(":19:"))
+    );
+    assert_eq!(with("unreached").len(), 8);
+    // A loop that never ends has run out of fuel.
+    assert!(with("timeout").contains(&"src/lib.rs:11:11 condition number >= 10 -> true"));
+    assert!(
+        with("killed")
+            .iter()
+            .any(|id| id.contains("function-value greeting"))
+    );
+    assert_eq!(with("not-run"), [""; 0]);
+    let counts = &report["counts"];
+    let sum: u64 = [
+        "killed",
+        "timeouts",
+        "survived",
+        "unreached",
+        "not_run",
+        "unviable",
+    ]
+    .map(|name| counts[name].as_u64().unwrap())
+    .iter()
+    .sum();
+    assert_eq!(Some(sum), counts["mutants"].as_u64());
+    let left_out: Vec<&str> = report["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| l["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        left_out,
+        [
+            "tests::it_fails_whatever_is_mutated",
+            "tests::it_is_ignored",
+            "tests::it_starts_another_program"
+        ]
+    );
+    // Unit tests, and integration tests that read files of their package.
+    assert_eq!(report["checks"], 4);
+    assert_eq!(environment.listing("tmp").len(), 0);
+}
+
+#[test]
+fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
+    let environment = with_surveyed();
+    environment.git(&["init", "--quiet", "-b", "main"]);
+    environment.git(&["add", "--all"]);
+    environment.git(&["commit", "--quiet", "-m", "Baseline"]);
+    let unchanged = mutate(&environment, &["--oracle", "tests", "--in-diff", "main"]);
+    assert_eq!(unchanged.code, 0, "{}", unchanged.text);
+    assert_eq!(unchanged.stdout, "no line of code is to be mutated\n");
+    let file = environment.path("repo/src/lib.rs");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("x < 7", "x < 8")).unwrap();
+    let run = mutate(&environment, &["--oracle", "tests", "--in-diff", "main"]);
+    assert_snapshot!(run.text, @r#"
+    exit 10
+    --- stdout
+    unreached src/lib.rs:19:8  function-value   forgotten -> true  in forgotten (nothing reaches it)
+    unreached src/lib.rs:19:8  function-value   forgotten -> false  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:7  relational       < -> <=  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:7  relational       < -> >=  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:9  integer-literal  8 -> 0  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:9  integer-literal  8 -> 1  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:9  integer-literal  8 -> 9  in forgotten (nothing reaches it)
+    unreached src/lib.rs:20:9  integer-literal  8 -> 7  in forgotten (nothing reaches it)
+    8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing
+    4 tests judged, 3 could not; documentation tests are not run
+      left out: lib tests::it_fails_whatever_is_mutated: it fails in the session: assertion `left == right` failed: no such number
+      left out: lib tests::it_is_ignored: it is ignored
+      left out: lib tests::it_starts_another_program: it fails in the session: called `Result::unwrap()` on an `Err` value: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
+    REFUSED at mutation: certifier/MUTANTS_SURVIVED: 8 of them, such as src/lib.rs:19:8 function-value forgotten -> true
+      hint: remove code no case needs, or ask the witness's owner for a case or a waiver
+    --- stderr
+      read        8 mutants of 1 files  (_.__ s)
+      open        sealed local session  (_.__ s)
+      build       8 mutants in one program, 0 do not compile, 1 builds  (_.__ s)
+      baseline    4 of 7 tests pass without a mutant  (_.__ s)
+      mutants     8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing  (_.__ s)
+    "#);
+}
+
+#[test]
+fn a_witness_is_surveyed_like_tests() {
+    let environment = Environment::with_pricing();
+    environment.git(&["checkout", "--quiet", "candidate"]);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let run = mutate(
+        &environment,
+        &[
+            "--witness",
+            witness.to_str().unwrap(),
+            "--in-diff",
+            "main",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(run.code, 0, "{}", run.text);
+    let report = run.json();
+    assert_eq!(report["oracle"], "witness");
+    let killed = report["counts"]["killed"].as_u64().unwrap();
+    assert!(killed > 10, "{}", run.text);
+    assert!(
+        report["mutants"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|m| !m["by"].is_null())
+    );
+}
+
+#[test]
+fn tests_that_all_fail_judge_nothing() {
+    let environment = with_surveyed();
+    environment.write(
+        "repo/src/lib.rs",
+        "pub fn f() -> u8 {\n    1\n}\n#[test]\nfn t() {\n    assert_eq!(f(), 2);\n}\n",
+    );
+    std::fs::remove_file(environment.path("repo/tests/data.rs")).unwrap();
+    let run = mutate(&environment, &["--oracle", "tests"]);
+    assert_eq!(run.code, 4, "{}", run.text);
+    assert!(
+        run.stdout
+            .contains("flights/NOTHING_JUDGES: 1 tests; t: it fails in the session"),
+        "{}",
+        run.text
+    );
+}
+
+#[test]
+fn shares_of_the_list_are_disjoint_and_make_the_whole() {
+    let environment = with_surveyed();
+    let whole = ids(&mutate(&environment, &["--list"]));
+    assert!(
+        whole.contains("src/lib.rs:5:10 relational > -> >="),
+        "{whole:?}"
+    );
+    let first = ids(&mutate(&environment, &["--list", "--shard", "1/2"]));
+    let second = ids(&mutate(&environment, &["--list", "--shard", "2/2"]));
+    assert!(first.is_disjoint(&second) && first.len() + second.len() == whole.len());
+    assert_eq!(
+        first.union(&second).cloned().collect::<BTreeSet<_>>(),
+        whole
+    );
+    let json = mutate(&environment, &["--list", "--format", "json"]).json();
+    assert_eq!(json["mutants"].as_array().unwrap().len(), whole.len());
+}
+
+#[test]
+fn what_is_not_there_cannot_be_mutated() {
+    let environment = with_surveyed();
+    let list = |more: &[&str]| {
+        let run = mutate(&environment, &[&["--list"], more].concat());
+        (run.code, run.text)
+    };
+    let (code, text) = list(&["--package", "other"]);
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("flights/SCOPE_EMPTY: no package other; there are surveyed"),
+        "{text}"
+    );
+    for scope in [["--file", "src/none.rs"], ["--file", "tests/data.rs"]] {
+        let (code, text) = list(&scope);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("flights/SCOPE_EMPTY"), "{text}");
+    }
+    for wrong in [
+        vec!["--shard", "3/2"],
+        vec!["--file", "../x"],
+        vec!["--jobs", "0"],
+    ] {
+        assert_eq!(list(&wrong).0, 2, "{wrong:?}");
+    }
+    // Something has to notice mutants, and one thing only.
+    assert_eq!(mutate(&environment, &[]).code, 2);
+    assert_eq!(
+        mutate(&environment, &["--oracle", "tests", "--witness", "w"]).code,
+        2
+    );
+}
