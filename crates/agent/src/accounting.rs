@@ -163,6 +163,10 @@ fn with_ending(
         hold,
     };
     match (ending, result) {
+        (Ending::Lost, _) => Err(keep(
+            AgentCode::Interrupted,
+            "its session ended before the program did",
+        )),
         (Ending::Exited(0), result) => result,
         (Ending::Exited(status), Ok(good)) => Err(disagree(
             AgentCode::ExitDisagrees,

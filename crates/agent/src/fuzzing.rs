@@ -29,7 +29,12 @@ pub fn agent_result_raw(bytes: &[u8]) {
         Err(error) => settles_what_was_said(bytes, &error),
     }
     // Signs that disagree are never a success, whatever the result says.
-    for ending in [Ending::Exited(1), Ending::Signalled(9), Ending::Overdue] {
+    for ending in [
+        Ending::Exited(1),
+        Ending::Signalled(9),
+        Ending::Overdue,
+        Ending::Lost,
+    ] {
         let output = Output {
             ending,
             stdout: bytes.to_vec(),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 /// Most bytes of a task.
 const MAX_TASK: usize = 64 << 10;
+/// Where a program looks for others: the session's toolchain, then the system's tools.
+const PATH: &str = "/toolchain/bin:/usr/local/bin:/usr/bin:/bin";
 /// What the prompt starts with. A task never comes first: a program may read a first line such as
 /// `/clear` as a command of its own, and that one resets the budget.
 const PREFACE: &str = "Work on the task below in the current directory. Make exactly one commit.";
@@ -162,11 +164,7 @@ fn variables(
     let mut variables: BTreeMap<String, String> = passed
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    for (name, value) in [
-        ("HOME", home),
-        ("TMPDIR", home),
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-    ] {
+    for (name, value) in [("HOME", home), ("TMPDIR", home), ("PATH", PATH)] {
         variables.insert(name.to_owned(), value.to_owned());
     }
     variables.extend(profile.env().clone());

@@ -1,8 +1,10 @@
+use crate::proxy::Endpoint;
 use crate::{AgentCode, AgentRefusal, Instructions, Limits, Metering, Profile, Task};
 use flightproof_core::escape;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 /// The agent's part of a plan, the table `[agent]`: what to do and with what. It may ask for less
 /// than the operator allows, never for more.
@@ -12,7 +14,11 @@ pub struct Order {
     /// A built-in profile, or the name of an operator's.
     pub profile: String,
     /// The task.
+    #[serde(default)]
     pub task: String,
+    /// A file with the task in place of it. Its text is the task, whatever it says.
+    #[serde(default)]
+    pub task_file: Option<PathBuf>,
     /// The model, exactly.
     pub model: String,
     /// Tools the agent may use without asking; there is nobody to ask.
@@ -30,9 +36,13 @@ pub struct Order {
     /// How often to propose; 1 to 16, 2 if not said.
     #[serde(default = "two")]
     pub attempts: NonZeroU32,
-    /// Provider endpoints, `METHOD host/path/prefix`. None: the session has no way out at all.
+    /// Provider endpoints, `METHOD host/path/prefix`, all of one host. None: the session has no way
+    /// out at all.
     #[serde(default)]
     pub endpoints: Vec<String>,
+    /// The program needs no provider: there are no endpoints, and that is meant.
+    #[serde(default)]
+    pub offline: bool,
     /// Most provider requests of one attempt.
     #[serde(default = "requests")]
     pub max_requests: NonZeroU32,
@@ -99,14 +109,7 @@ impl Order {
             return Err(AgentCode::AccountingUnsupported
                 .refuse("the operator's limits do not allow an unmetered run"));
         }
-        if self.endpoints.is_empty() {
-            return Err(hopeless(
-                "no endpoint: the program cannot reach a model".to_owned(),
-            ));
-        }
-        for endpoint in &self.endpoints {
-            crate::proxy::Endpoint::read(endpoint)?;
-        }
+        self.admit_endpoints(profile)?;
         let task = Task {
             text: &self.task,
             model: &self.model,
@@ -116,6 +119,42 @@ impl Order {
         };
         task.check(profile)?;
         operator.narrowed(self.budget_usd.as_deref(), self.max_turns)
+    }
+
+    fn admit_endpoints(&self, profile: &Profile) -> Result<(), AgentRefusal> {
+        let hopeless = |what: String| AgentCode::PlanHopeless.refuse(what);
+        let endpoints = self.read_endpoints()?;
+        let Some(first) = endpoints.first() else {
+            return match self.offline {
+                true => Ok(()),
+                false => Err(hopeless(
+                    "no endpoint: the program cannot reach a model".to_owned(),
+                )),
+            };
+        };
+        if self.offline {
+            return Err(AgentCode::OrderInvalid.refuse("offline, and endpoints"));
+        }
+        if endpoints.iter().any(|e| e.host() != first.host()) {
+            return Err(hopeless(
+                "endpoints of several hosts: a program knows one provider".to_owned(),
+            ));
+        }
+        match profile.provider() {
+            Some(_) => Ok(()),
+            None => Err(hopeless(format!(
+                "endpoints: {} cannot be told where its provider is",
+                profile.name()
+            ))),
+        }
+    }
+
+    /// The endpoints, read.
+    ///
+    /// # Errors
+    /// `ORDER_INVALID`
+    pub fn read_endpoints(&self) -> Result<Vec<Endpoint>, AgentRefusal> {
+        self.endpoints.iter().map(|e| Endpoint::read(e)).collect()
     }
 }
 
@@ -151,6 +190,14 @@ mod tests {
     }
 
     #[test]
+    fn a_program_without_a_provider_is_chosen_and_not_forgotten() {
+        let offline = "offline = true";
+        let endpoints = "endpoints = [\"POST api.anthropic.com/v1/messages\"]";
+        assert!(admitted(endpoints, offline).is_ok());
+        assert_eq!(admitted(endpoints, ""), Err(AgentCode::PlanHopeless));
+    }
+
+    #[test]
     fn an_order_that_asks_for_more_or_for_nothing_sensible_is_refused() {
         use AgentCode::{LimitInvalid, LimitWidened, OrderInvalid, PlanHopeless, TaskUnfit};
         for (from, to, code) in [
@@ -180,6 +227,12 @@ mod tests {
                 "anything",
                 OrderInvalid,
             ),
+            (
+                "\"POST api.anthropic.com/v1/messages\"",
+                "\"POST a.example.com/v1\", \"POST b.example.com/v1\"",
+                PlanHopeless,
+            ),
+            ("max_turns = 20", "offline = true", OrderInvalid),
         ] {
             assert_eq!(admitted(from, to), Err(code), "{from} -> {to}");
         }
@@ -192,7 +245,7 @@ mod tests {
         let order = |metering: &str| {
             let text = format!(
                 "profile = \"codex\"\ntask = \"x\"\nmodel = \"gpt-5-codex\"\n\
-                 metering = \"{metering}\"\nendpoints = [\"POST api.openai.com/v1/responses\"]"
+                 metering = \"{metering}\"\noffline = true"
             );
             Order::read(&text).unwrap()
         };
@@ -204,6 +257,11 @@ mod tests {
         };
         let refused = Err(AgentCode::AccountingUnsupported);
         assert_eq!(admit("unmetered", Metering::Unmetered), Ok(()));
+        let mut online = order("unmetered");
+        (online.offline, online.endpoints) = (false, vec!["POST api.openai.com/v1".to_owned()]);
+        let unknown = online.admit(&codex, &limits(Metering::Unmetered));
+        let hopeless = Err(AgentCode::PlanHopeless);
+        assert_eq!(unknown.map(drop).map_err(|e| e.code), hopeless);
         assert_eq!(admit("metered", Metering::Unmetered), refused);
         assert_eq!(admit("unmetered", Metering::Metered), refused);
     }

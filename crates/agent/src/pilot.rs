@@ -26,11 +26,11 @@ pub trait Records {
 
 /// The session an agent works in.
 pub trait Room {
-    /// Opens it, with the checkout in it.
+    /// Opens it, with the checkout and the program in it.
     ///
     /// # Errors
-    /// There is no session.
-    fn open(&mut self) -> Result<(), String>;
+    /// There is no session, or none that the program may be started in. Nothing was started.
+    fn open(&mut self) -> Result<(), AgentRefusal>;
 
     /// Fetches the work as a bundle and checks it.
     ///
@@ -135,7 +135,7 @@ impl Pilot<'_> {
             Effect::Reserve => self.reserve(flight),
             Effect::Open => match self.room.open() {
                 Ok(()) => Event::Opened,
-                Err(e) => Event::NotOpened(flight.note(AgentCode::SpawnFailed.refuse(e))),
+                Err(refusal) => Event::NotOpened(flight.note(refusal)),
             },
             Effect::Launch => self.launch(flight)?,
             // The program's own patience has stopped it by now.
@@ -231,28 +231,75 @@ impl Pilot<'_> {
     }
 
     fn settle(&mut self, flight: &mut Flight, hold: HoldEffect) -> Event {
-        let ended = match hold {
-            HoldEffect::Keep => self.holds.keep(self.run),
-            HoldEffect::Settle(amount) => {
-                let result = match flight.state {
-                    State::Settling { ended } => ended.result,
-                    _ => None,
-                };
-                self.holds.settle(self.run, amount, result)
-            }
-            HoldEffect::Release => self.holds.release(self.run),
+        let result = match flight.state {
+            State::Settling { ended } => ended.result,
+            _ => None,
         };
-        match ended {
-            Ok(()) => Event::Settled,
-            Err(HoldError::Uncertain(e)) => {
-                flight.note(AgentCode::HoldUncertain.refuse(e));
-                Event::NotSettled
-            }
-            Err(HoldError::Refused(e) | HoldError::Conflict(e)) => {
-                flight.note(AgentCode::SettleConflict.refuse(e));
-                Event::SettledOtherwise
-            }
+        settle(self.holds, self.run, hold, result).unwrap_or_else(|(refusal, event)| {
+            flight.note(refusal);
+            event
+        })
+    }
+}
+
+/// Ends a hold. Where it could not be ended so, what is refused, and what that means for the run.
+fn settle(
+    holds: &mut dyn Holds,
+    run: &RunKey,
+    hold: HoldEffect,
+    result: Option<Digest>,
+) -> Result<Event, (AgentRefusal, Event)> {
+    let ended = match hold {
+        HoldEffect::Keep => holds.keep(run),
+        HoldEffect::Settle(amount) => holds.settle(run, amount, result),
+        HoldEffect::Release => holds.release(run),
+    };
+    ended.map(|()| Event::Settled).map_err(|error| match error {
+        HoldError::Uncertain(e) => (AgentCode::HoldUncertain.refuse(e), Event::NotSettled),
+        HoldError::Refused(e) | HoldError::Conflict(e) => {
+            (AgentCode::SettleConflict.refuse(e), Event::SettledOtherwise)
         }
+    })
+}
+
+/// Brings a run whose driver died to its end: what is left of its session is destroyed, its hold is
+/// ended as the stored state says, and nothing is started. A run that is over stays as it is.
+///
+/// # Errors
+/// `HOLD_UNCERTAIN` if state or hold could not be stored; call again.
+pub fn recover(
+    run: &RunKey,
+    state: State,
+    records: &mut dyn Records,
+    holds: &mut dyn Holds,
+    close: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<Ended, AgentRefusal> {
+    let mut flight = Flight {
+        state,
+        accounting: None,
+        refused: None,
+    };
+    let mut event = Event::Recovered;
+    loop {
+        let effects = flight.step(run, records, event)?;
+        if let State::Done { ended } = flight.state {
+            return Ok(ended);
+        }
+        event = match (effects.as_slice(), flight.state) {
+            ([Effect::Close], _) => match close() {
+                Ok(()) => Event::Closed,
+                Err(_) => Event::NotClosed,
+            },
+            ([Effect::Settle(hold)], State::Settling { ended }) => {
+                settle(holds, run, *hold, ended.result).or_else(|(refusal, event)| match event {
+                    Event::NotSettled => Err(refusal),
+                    event => Ok(event),
+                })?
+            }
+            (effects, state) => {
+                return Err(AgentCode::OutOfTurn.refuse(format!("{effects:?} in {state:?}")));
+            }
+        };
     }
 }
 
@@ -308,6 +355,8 @@ impl Report {
                 | AgentCode::SettleConflict
                 | AgentCode::CloseUncertain
                 | AgentCode::BinaryChanged
+                | AgentCode::VersionTooOld
+                | AgentCode::VersionUnreadable
                 | AgentCode::SpawnFailed
         );
         // The code's own words: nothing an agent or a provider wrote is handed back as feedback.

@@ -24,6 +24,8 @@ pub enum Ending {
     Signalled(i32),
     /// It was still running, or something it left behind was, and was ended by us.
     Overdue,
+    /// Its session ended before it did. What it did since is not known.
+    Lost,
 }
 
 /// What a process printed, and how it ended.

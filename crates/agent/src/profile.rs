@@ -23,6 +23,8 @@ pub struct Profile {
     denied: BTreeSet<String>,
     pass: BTreeSet<String>,
     providers: BTreeSet<String>,
+    #[serde(default)]
+    provider: Option<Provider>,
     env: BTreeMap<String, String>,
     models: Vec<Model>,
 }
@@ -39,6 +41,32 @@ pub enum Format {
     GeminiJson,
 }
 
+/// How a program is told where its provider is, and how a provider is told who asks. The key itself
+/// never enters a session: the proxy adds it outside.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// Variable of the program with the provider's address.
+    base_url: String,
+    /// Variable of the program with a key, which programs refuse to start without. The operator's
+    /// variable of that name holds the real one.
+    key: String,
+    /// Header, in lower case, that carries the key.
+    header: String,
+}
+
+impl Provider {
+    /// The operator's variable that holds the key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The header that carries it.
+    pub fn header(&self) -> &str {
+        &self.header
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Model {
@@ -46,6 +74,8 @@ struct Model {
     margin: String,
 }
 
+/// What a program finds in place of a key.
+const NO_KEY: &str = "held-outside-the-session";
 /// Most bytes of a profile.
 const MAX_BYTES: usize = 64 << 10;
 /// Names a placeholder may have.
@@ -143,6 +173,24 @@ impl Profile {
         self.models.iter().any(|model| model.name == name)
     }
 
+    /// How its program reaches a provider, if that is known.
+    pub fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref()
+    }
+
+    /// What its program finds in its environment, inside a session whose proxy listens at `address`:
+    /// that address, and a word in place of the key.
+    pub fn inside(&self, address: &str) -> BTreeMap<String, String> {
+        let provider = self.provider.iter();
+        let variables = provider.flat_map(|provider| {
+            [
+                (provider.base_url.clone(), format!("http://{address}")),
+                (provider.key.clone(), NO_KEY.to_owned()),
+            ]
+        });
+        variables.collect()
+    }
+
     pub(crate) fn knows_provider(&self, name: &str) -> bool {
         self.providers.contains(name)
     }
@@ -199,6 +247,11 @@ impl Profile {
             if self.tools.is_empty() || used("{tools}") == 0 || used("{denied}") == 0 {
                 return Some("tools: a metered program runs with an explicit inventory".to_owned());
             }
+        }
+        if let Some(provider) = &self.provider
+            && !(self.pass.contains(&provider.base_url) && self.pass.contains(&provider.key))
+        {
+            return Some("provider: its variables are not passed".to_owned());
         }
         if let Some(tool) = self.tools.intersection(&self.denied).next() {
             return Some(format!("tools: {} is denied as well", escape(tool, 60)));
@@ -271,6 +324,7 @@ mod tests {
             ("\"14.00\"", "\"0\""),
             ("\"14.00\"", "\"1e3\""),
             ("name = \"claude\"", "name = \"claude\"\nprice = 1"),
+            ("key = \"ANTHROPIC_API_KEY\"", "key = \"HOME\""),
         ] {
             let code = changed(from, to).map_err(|e| e.code);
             assert_eq!(code, Err(AgentCode::ProfileInvalid), "{from} -> {to}");

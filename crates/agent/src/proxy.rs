@@ -1,4 +1,4 @@
-//! The session's one way to a model provider: a Unix socket that reads one strict request, holds
+//! The session's one way to a model provider: a socket in its own network that reads one strict request, holds
 //! it against the plan's endpoints and what is left of the hold, counts it, and only then forwards
 //! it. Everything else has no way out.
 //!

@@ -1,8 +1,10 @@
 //! The state of runs in a folder: one file a run, written whole or not at all.
 
+use crate::repair::{Attempt, End};
 use crate::run::State;
 use crate::{Accounting, Records, RunKey};
 use flightproof_core::{canonical_json, parse_strict};
+use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -26,6 +28,47 @@ const MAX_FILE: usize = 64 << 10;
 struct Stored<T> {
     format: String,
     value: T,
+}
+
+/// A repair loop, as it survives its driver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopRecord {
+    /// Its name; that of the ledger's parent of all its holds too.
+    pub name: RunKey,
+    /// The plan's name.
+    pub plan: String,
+    /// The run of each attempt that was begun, in order. Written before the run begins.
+    pub runs: Vec<RunKey>,
+    /// How each attempt ended that did.
+    pub history: Vec<Attempt>,
+    /// How it ended; absent while it has not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub end: Option<LoopEnd>,
+}
+
+/// How a loop ended, whoever wrote it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopEnd {
+    /// By itself.
+    Ended(End),
+    /// Its driver died, and somebody else settled what it had begun.
+    Recovered,
+}
+
+/// The right to drive a loop. Dropped, the lock is free and its file gone.
+#[derive(Debug)]
+pub struct LoopLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for LoopLock {
+    fn drop(&mut self) {
+        // A file that stays is taken for a lock that nobody holds.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 impl RunFolder {
@@ -57,6 +100,66 @@ impl RunFolder {
     /// The file is there and is no accounting.
     pub fn accounting_of(&self, run: &RunKey) -> Result<Option<Accounting>, String> {
         self.read(&format!("{run}.accounting.json"))
+    }
+
+    /// Stores what is known of a repair loop.
+    ///
+    /// # Errors
+    /// It may not be there.
+    pub fn store_loop(&self, record: &LoopRecord) -> Result<(), String> {
+        self.write(&format!("{}.loop.json", record.name), record)
+    }
+
+    /// Loops that have not ended, with their locks: their drivers are dead. Loops whose drivers live
+    /// are left out.
+    ///
+    /// # Errors
+    /// A file is there and is no loop.
+    pub fn orphans(&self) -> Result<Vec<(LoopRecord, LoopLock)>, String> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(|e| e.to_string())? {
+            let name = entry.map_err(|e| e.to_string())?.file_name();
+            let Some(name) = name.to_str().filter(|n| n.ends_with(".loop.json")) else {
+                continue;
+            };
+            let Some(record) = self.read::<LoopRecord>(name)? else {
+                continue;
+            };
+            if name != format!("{}.loop.json", record.name) {
+                return Err(format!("{name}: it names another loop"));
+            }
+            let Some(lock) = self.lock(&record.name)? else {
+                continue;
+            };
+            // Read again under the lock: somebody may have ended it in between.
+            match self.read::<LoopRecord>(name)? {
+                Some(record) if record.end.is_none() => found.push((record, lock)),
+                _ => {}
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Takes the lock of a loop; nothing if its driver lives. The kernel lets go of it when its
+    /// holder dies, however that happens.
+    ///
+    /// # Errors
+    /// The lock file cannot be used.
+    pub fn lock(&self, name: &RunKey) -> Result<Option<LoopLock>, String> {
+        let path = self.folder.join(format!("{name}.lock"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(LoopLock { path, _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(format!("{}: {e}", path.display())),
+        }
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
@@ -155,5 +258,33 @@ mod tests {
             fs::write(&file, bad).unwrap();
             assert!(runs.state_of(&run).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_loop_without_an_end_is_found_once_its_driver_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = RunFolder::open(folder.path()).unwrap();
+        let key = |byte| RunKey::from_entropy([byte; 16]);
+        let mut record = LoopRecord {
+            name: key(1),
+            plan: "a-plan".to_owned(),
+            runs: vec![key(2)],
+            history: Vec::new(),
+            end: None,
+        };
+        let lock = runs.lock(&record.name).unwrap().unwrap();
+        runs.store_loop(&record).unwrap();
+        assert!(runs.orphans().unwrap().is_empty(), "its driver lives");
+        assert!(runs.lock(&record.name).unwrap().is_none());
+        drop(lock);
+        let orphans = runs.orphans().unwrap();
+        assert_eq!(orphans[0].0, record);
+        assert!(runs.orphans().unwrap().is_empty(), "somebody recovers it");
+        drop(orphans);
+        record.end = Some(LoopEnd::Ended(End::Certified));
+        runs.store_loop(&record).unwrap();
+        assert!(runs.orphans().unwrap().is_empty());
+        fs::write(folder.path().join("x.loop.json"), "{").unwrap();
+        assert!(runs.orphans().is_err());
     }
 }

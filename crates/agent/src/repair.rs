@@ -57,8 +57,8 @@ pub enum End {
     UsedUp,
     /// An attempt repeated an earlier one.
     Repeated,
-    /// The agent's run failed in a way that a further attempt must not follow: a hold that is kept
-    /// or not granted, a session that may still be there.
+    /// Something failed in a way that a further attempt must not follow: a hold that is kept or not
+    /// granted, a session that may still be there, a machine that cannot judge.
     Stopped,
 }
 
@@ -69,7 +69,7 @@ pub enum Told {
     Proposed(Proposal),
     /// Its run failed; a further attempt may follow. The text is for the author.
     RunFailed(String),
-    /// Its run failed; no attempt may follow.
+    /// Its run, or the judgement of its commit, failed; no attempt may follow.
     RunStopped(String),
     /// The commit is certified.
     Certified,
@@ -145,6 +145,11 @@ impl Repair {
         &self.ask
     }
 
+    /// How many attempts there may be.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
     /// Every attempt that ended, in order.
     pub fn history(&self) -> &[Attempt] {
         &self.history
@@ -174,6 +179,8 @@ impl Repair {
                 self.conclude(AttemptResult::Certified);
                 Ask::End(End::Certified)
             }
+            // Until it is certified it counts as refused.
+            (Some(_), Told::RunStopped(_)) => Ask::End(End::Stopped),
             (Some(_), Told::Refused(why)) => {
                 self.conclude(AttemptResult::Refused);
                 self.again(attempt, &why)
@@ -316,6 +323,11 @@ mod tests {
         let mut repair = start(5);
         repair.tell(Told::RunStopped("kept".into())).unwrap();
         assert_eq!(*repair.ask(), Ask::End(End::Stopped));
+        let mut repair = start(5);
+        repair.tell(Told::Proposed(proposal(1))).unwrap();
+        repair.tell(Told::RunStopped("no judge".into())).unwrap();
+        assert_eq!(*repair.ask(), Ask::End(End::Stopped));
+        assert_eq!(repair.history()[0].result, AttemptResult::Refused);
     }
 
     #[test]

@@ -7,9 +7,7 @@ use flightproof_agent::{AgentCode, fuzzing};
 use flightproof_core::{Code, MicroUsd};
 use flightproof_hostile::agent::heads;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -64,28 +62,25 @@ fn complete(bytes: &[u8]) -> bool {
 }
 
 struct Scene {
-    folder: tempfile::TempDir,
+    socket: SocketAddr,
     proxy: Proxy,
 }
 
 fn scene(host: &str, hold: u64, most: u32) -> Scene {
-    let folder = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::read(&format!("POST {host}/v1/messages")).unwrap();
     let micros = |n| MicroUsd::from_micros(n).unwrap();
     let gate = Gate::new(vec![endpoint], micros(hold), micros(1), most);
     let key = Credential::new("x-api-key", "sk-ours").unwrap();
-    let path = folder.path().join("provider.sock");
-    let proxy = Proxy::listen(&path, gate, Box::new(TcpLoopback), Some(key)).unwrap();
-    Scene { folder, proxy }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    Scene {
+        socket: listener.local_addr().unwrap(),
+        proxy: Proxy::listen(listener, gate, Box::new(TcpLoopback), Some(key)),
+    }
 }
 
 impl Scene {
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("provider.sock")
-    }
-
     fn ask(&self, request: &str) -> String {
-        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        let mut stream = TcpStream::connect(self.socket).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
@@ -222,7 +217,7 @@ fn a_provider_that_is_not_there_or_speaks_otherwise_is_said_so_and_counts() {
 fn half_a_request_and_a_closed_proxy_get_nowhere() {
     let provider = provider(OK);
     let scene = scene(&provider.host, 10, 10);
-    let mut stream = UnixStream::connect(scene.socket()).unwrap();
+    let mut stream = TcpStream::connect(scene.socket).unwrap();
     let request = post(&provider.host, "/v1/messages", "{\"whole\":true}");
     stream
         .write_all(&request.as_bytes()[..request.len() - 3])
@@ -232,11 +227,9 @@ fn half_a_request_and_a_closed_proxy_get_nowhere() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("BODY_REFUSED"), "{answer}");
 
-    let socket = scene.socket();
-    let folder = scene.folder;
+    let socket = scene.socket;
     scene.proxy.stop();
-    assert!(UnixStream::connect(&socket).is_err());
-    drop(folder);
+    assert!(TcpStream::connect(socket).is_err());
 }
 
 #[test]

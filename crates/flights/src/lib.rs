@@ -4,6 +4,7 @@
 
 mod code;
 
+pub mod agent;
 pub mod command;
 pub mod comparison;
 pub mod flight;

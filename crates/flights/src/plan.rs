@@ -175,7 +175,7 @@ impl Plan {
     }
 }
 
-fn is_plain_name(name: &str) -> bool {
+pub(crate) fn is_plain_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name
             .bytes()

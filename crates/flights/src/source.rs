@@ -32,7 +32,7 @@ const MAX_TREE: u64 = 64 << 20;
 /// Workspace id of snapshots; a snapshot id does not depend on it.
 const WORKSPACE: &str = "flightproof";
 /// Where baseline and candidate lie in a repository made here.
-const BASELINE: &str = "refs/heads/baseline";
+pub(crate) const BASELINE: &str = "refs/heads/baseline";
 const CANDIDATE: &str = "refs/heads/candidate";
 /// Author and date of commits made from directories: constant, so that the ids are too.
 const AUTHOR: &str = "Flight Source <source@flightproof.invalid> 1700000000 +0000";
@@ -98,6 +98,17 @@ pub fn lay(source: &PlanSource, name: &str, root: &Path, work: &Path) -> Result<
         PlanSource::Crate(releases) => crate_source(releases, name, work),
         PlanSource::Trees(trees) => tree_source(trees, name, root, work),
     }
+}
+
+/// Lays one directory out as a repository with one commit on `baseline`.
+///
+/// # Errors
+/// `SOURCE_UNAVAILABLE`.
+pub fn lay_baseline(folder: &Path, name: &str, work: &Path) -> Result<Laid, Refusal> {
+    let mut stream = Vec::new();
+    let tree = read_directory(folder)?;
+    write_commit(&mut stream, "baseline", None, "Baseline", &tree);
+    import(stream, name, work)
 }
 
 fn crate_source(releases: &CrateSource, name: &str, work: &Path) -> Result<Laid, Refusal> {
@@ -220,12 +231,6 @@ fn commit_pair(
     message: &str,
     work: &Path,
 ) -> Result<Laid, Refusal> {
-    let repository = work.join(format!("{name}.git"));
-    git(
-        &["init", "--quiet", "--bare", "--template="],
-        Some(&repository),
-        &[],
-    )?;
     let mut stream = Vec::new();
     write_commit(&mut stream, "baseline", None, "Baseline", baseline);
     write_commit(
@@ -235,6 +240,16 @@ fn commit_pair(
         message,
         candidate,
     );
+    import(stream, name, work)
+}
+
+fn import(mut stream: Vec<u8>, name: &str, work: &Path) -> Result<Laid, Refusal> {
+    let repository = work.join(format!("{name}.git"));
+    git(
+        &["init", "--quiet", "--bare", "--template="],
+        Some(&repository),
+        &[],
+    )?;
     stream.extend_from_slice(b"done\n");
     git(
         &["fast-import", "--quiet", "--done"],

@@ -35,6 +35,12 @@ pub mod layout {
     pub const EXE: &str = "/exe";
     /// Scratch and working directory of a case; emptied after each.
     pub const CASE: &str = "/case";
+    /// Everything an agent may write: its checkout and its home.
+    pub const AGENT: &str = "/flight/agent";
+    /// An agent's checkout, where it is started.
+    pub const AGENT_WORK: &str = "/flight/agent/work";
+    /// An agent's home and temporary folder.
+    pub const AGENT_HOME: &str = "/flight/agent/home";
 }
 
 /// One request. Each gets exactly one [`Reply`] with the same sequence number.
@@ -143,7 +149,20 @@ pub enum Role {
     /// A case: a fresh uid and pid namespace, executes only promoted programs, writes only its
     /// own scratch.
     Case,
+    /// An agent: its own uid and pid namespace, runs tools and what the host uploaded as
+    /// [`Place::Extra`], writes only [`layout::AGENT`], reaches [`PROVIDER_PORT`] of the session's
+    /// own loopback and no other address. At the end of its time it is interrupted, then
+    /// terminated, [`AGENT_GRACE_MS`] each, before it is killed: only a program that was asked says
+    /// what it has cost.
+    Agent,
 }
+
+/// The one port an agent may connect to. The host listens there, inside the session's network, if
+/// the agent has a provider; else nobody does.
+pub const PROVIDER_PORT: u16 = 8080;
+
+/// How long an agent is waited for after each signal, milliseconds.
+pub const AGENT_GRACE_MS: u64 = 3_000;
 
 /// Limits of one program run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

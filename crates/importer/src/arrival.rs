@@ -1,6 +1,8 @@
-use crate::objects::Objects;
+use crate::capture::{CANDIDATE, evidence};
+use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
-use crate::{Checked, Git, Host, ImportError, Rules, check, opinion};
+use crate::walk::Shelf;
+use crate::{Capture, Checked, Git, Host, ImportError, Rules, check, commit, opinion, snapshot};
 use std::path::Path;
 
 /// A bundle that arrived, and what it is held against.
@@ -27,6 +29,37 @@ impl Arrival<'_> {
 /// # Errors
 /// `UNKNOWN_REVISION`, then those of [`check`](crate::check()), then `SECOND_OPINION`.
 pub fn check_bundle(git: &Git, host: &Host, arrival: &Arrival<'_>) -> Result<Checked, ImportError> {
+    Ok(receive(git, host, arrival)?.0)
+}
+
+/// Checks a bundle as [`check_bundle`] does, and takes the commit's whole tree beside it: the same
+/// evidence as a capture out of a repository gives. `name` is the operator's for the repository.
+///
+/// # Errors
+/// Those of [`check_bundle`], and those of reading a tree.
+pub fn capture_bundle(
+    git: &Git,
+    host: &Host,
+    name: &str,
+    arrival: &Arrival<'_>,
+) -> Result<Capture, ImportError> {
+    let (checked, window) = receive(git, host, arrival)?;
+    // Opened after git has taken in what the bundle brought.
+    let mut objects = Objects::open(git, window.place())?;
+    let body = objects.read(checked.head(), Kind::Commit, CANDIDATE)?;
+    let whole = snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)?;
+    Ok(Capture {
+        captured: evidence(name, &checked, arrival.bundle, whole)?,
+        bundle: arrival.bundle.to_vec(),
+        checked,
+    })
+}
+
+fn receive(
+    git: &Git,
+    host: &Host,
+    arrival: &Arrival<'_>,
+) -> Result<(Checked, Scratch), ImportError> {
     let baseline = host.resolve(git, arrival.baseline)?;
     let window = Scratch::over(
         arrival.scratch.join("window.git"),
@@ -36,5 +69,5 @@ pub fn check_bundle(git: &Git, host: &Host, arrival: &Arrival<'_>) -> Result<Che
     let mut objects = Objects::open(git, window.place())?;
     let checked = check(arrival.bundle, baseline, &mut objects, &arrival.rules)?;
     opinion::ask(git, &window, &checked)?;
-    Ok(checked)
+    Ok((checked, window))
 }

@@ -2,6 +2,7 @@ use crate::bundle::{self, Ends};
 use crate::judge::{Judged, judge};
 use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
+use crate::snapshot::Whole;
 use crate::talk::Cap;
 use crate::{
     Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check, opinion, snapshot,
@@ -95,24 +96,33 @@ pub fn capture(
     let checked = check(&bundle, baseline, &mut objects, &rules)?;
     check_same(&checked, head, &judged)?;
     opinion::ask(git, &window, &checked)?;
-    let captured = Captured {
-        repository: request.name.to_owned(),
-        baseline,
-        head,
-        author: commit.author.clone(),
-        committer: commit.committer.clone(),
-        bundle: Digest::of(&bundle),
+    Ok(Capture {
+        captured: evidence(request.name, &checked, &bundle, whole)?,
+        bundle,
+        checked,
+    })
+}
+
+/// What is known of a commit once its bundle was checked and its tree was taken.
+pub(crate) fn evidence(
+    name: &str,
+    checked: &Checked,
+    bundle: &[u8],
+    whole: Whole,
+) -> Result<Captured, ImportError> {
+    Ok(Captured {
+        repository: name.to_owned(),
+        baseline: checked.baseline(),
+        head: checked.head(),
+        author: checked.author().to_owned(),
+        committer: checked.committer().to_owned(),
+        bundle: Digest::of(bundle),
         bundle_bytes: bundle.len() as u64,
         snapshot: whole.packed.snapshot.snapshot_id(),
         archive: Bytes(whole.packed.bytes),
         kept_digest: kept_digest(&whole.kept)?,
         kept: whole.kept,
-        changes: judged.difference.changes,
-    };
-    Ok(Capture {
-        captured,
-        bundle,
-        checked,
+        changes: checked.changes().to_vec(),
     })
 }
 

@@ -6,12 +6,13 @@ use crate::scratch::{self, Scratch};
 use crate::spawn::{Act, EmptyName, Entry, Image, spawn, sweep};
 use crate::walls::Walls;
 use flightproof_core::{Bytes, RelPath, escape};
-use flightproof_frame::protocol::{Exec, Outcome, Role, Status, layout};
+use flightproof_frame::protocol::{AGENT_GRACE_MS, Exec, Outcome, Role, Status, layout};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Runs one program to its end. Afterwards no process of the run is left.
 pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
@@ -21,6 +22,12 @@ pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerErr
             let image = image(exec, Entry::Path(text(&exec.program)?))?;
             scratch::make_build_places()?;
             let walls = Walls::build().map_err(inside("prepare the walls"))?;
+            run_behind(&walls, &image, exec)
+        }
+        Role::Agent => {
+            let image = image(exec, Entry::Path(text(&exec.program)?))?;
+            scratch::make_agent_places()?;
+            let walls = Walls::agent().map_err(inside("prepare the walls"))?;
             run_behind(&walls, &image, exec)
         }
         Role::Case => match open_program(&exec.program) {
@@ -70,7 +77,11 @@ fn run_behind(walls: &Walls, image: &Image, exec: &Exec) -> Result<Outcome, Runn
     let (ends, wires) = pump::wires(exec.selector)?;
     let child = spawn(&ends, walls, &Act::Execute(image)).map_err(inside("clone"))?;
     drop(ends);
-    let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits);
+    let grace = match exec.role {
+        Role::Agent => Some(Duration::from_millis(AGENT_GRACE_MS)),
+        Role::Build | Role::Case => None,
+    };
+    let outcome = pump::drive(&child, wires, &exec.stdin, &exec.limits, grace);
     sweep()?;
     outcome
 }
@@ -151,14 +162,15 @@ fn check(exec: &Exec) -> Result<(), RunnerError> {
     check_limits(exec)?;
     check_sizes(exec)?;
     match exec.role {
-        Role::Build => check_tool(exec),
+        Role::Build => check_tool(exec, &TOOLS),
+        Role::Agent => check_tool(exec, &[TOOLS.as_slice(), &[UPLOADED]].concat()),
         Role::Case => check_name(&exec.program),
     }
 }
 
 fn image(exec: &Exec, entry: Entry) -> Result<Image, RunnerError> {
     let argv0 = match exec.role {
-        Role::Build => exec.program.as_str(),
+        Role::Build | Role::Agent => exec.program.as_str(),
         Role::Case => CASE_ARGV0,
     };
     let variables = exec.env.iter().map(|(name, value)| variable(name, value));
@@ -188,8 +200,8 @@ fn check_limits(exec: &Exec) -> Result<(), RunnerError> {
     if kept > MAX_OUTPUT {
         return Err(bad(format!("{kept} bytes of output, at most {MAX_OUTPUT}")));
     }
-    if exec.role == Role::Build && !exec.files.is_empty() {
-        return Err(bad("a build has no scratch to lay files into"));
+    if exec.role != Role::Case && !exec.files.is_empty() {
+        return Err(bad("only a case has a scratch to lay files into"));
     }
     check_folder(exec)?;
     check_tree(&exec.files)
@@ -250,8 +262,13 @@ fn check_sizes(exec: &Exec) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// A build runs tools, never what it built.
-fn check_tool(exec: &Exec) -> Result<(), RunnerError> {
+/// Where tools lie.
+const TOOLS: [&str; 3] = ["/toolchain/", "/usr/", "/bin/"];
+/// Where the host puts an agent's program: below [`layout::EXTRA`].
+const UPLOADED: &str = "/flight/extra/";
+
+/// A build runs tools, never what it built. An agent is a tool, or was uploaded as one.
+fn check_tool(exec: &Exec, roots: &[&str]) -> Result<(), RunnerError> {
     let shown = || escape(&exec.program, 200);
     let below = exec
         .program
@@ -260,9 +277,7 @@ fn check_tool(exec: &Exec) -> Result<(), RunnerError> {
     let plain = below
         .split('/')
         .all(|part| !matches!(part, "" | "." | ".."));
-    let tool = ["/toolchain/", "/usr/", "/bin/"]
-        .iter()
-        .any(|root| exec.program.starts_with(root));
+    let tool = roots.iter().any(|root| exec.program.starts_with(root));
     if plain && tool {
         Ok(())
     } else {
@@ -371,6 +386,25 @@ mod tests {
         ] {
             assert!(refused(&exec(Role::Build, other)), "{other}");
         }
+    }
+
+    #[test]
+    fn an_agent_is_a_tool_or_was_uploaded() {
+        assert!(UPLOADED.starts_with(layout::EXTRA));
+        for good in ["/flight/extra/program", "/usr/bin/git", "/bin/sh"] {
+            assert!(described(&exec(Role::Agent, good)).is_ok(), "{good}");
+        }
+        for bad in [
+            "/flight/agent/work/x",
+            "/flight/extra",
+            "/flight/extra/../agent/x",
+            "/flight/src/x",
+            "/exe/a",
+            "program",
+        ] {
+            assert!(refused(&exec(Role::Agent, bad)), "{bad}");
+        }
+        assert!(refused(&exec(Role::Build, "/flight/extra/program")));
     }
 
     #[test]

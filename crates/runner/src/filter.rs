@@ -13,6 +13,9 @@ use std::os::raw::c_int;
 pub(crate) enum Audience {
     /// Compilers and build scripts: a refused network is an error they can report.
     Build,
+    /// An agent: what a build may, and streams of the session's own network, where there is nobody
+    /// but its provider's proxy, if it has one.
+    Agent,
     /// A candidate's program: reaching for the network ends it. It starts no program; it is itself
     /// started by its descriptor, with an empty path at the address that only the runner knows.
     Case(Option<u64>),
@@ -28,7 +31,7 @@ pub(crate) fn programs(audience: Audience) -> Result<Vec<BpfProgram>, String> {
     ] {
         list.push(compile(rules, SeccompAction::Errno(errno.unsigned_abs()))?);
     }
-    if audience != Audience::Build {
+    if let Audience::Case(_) = audience {
         list.push(compile(deadly()?, SeccompAction::KillProcess)?);
     }
     Ok(list)
@@ -144,7 +147,13 @@ fn refused(audience: Audience) -> Result<Rules, String> {
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
     let other_family = || rule(&[(0, SeccompCmpOp::Ne, unix)]);
-    rules.insert(libc::SYS_socket, vec![other_family()?]);
+    rules.insert(
+        libc::SYS_socket,
+        match audience {
+            Audience::Agent => all_but_streams(unix)?,
+            _ => vec![other_family()?],
+        },
+    );
     rules.insert(libc::SYS_socketpair, vec![other_family()?]);
     rules.insert(libc::SYS_personality, vec![change_of_personality()?]);
     if let Audience::Case(entry) = audience {
@@ -159,6 +168,32 @@ fn refused(audience: Audience) -> Result<Rules, String> {
     }
     Ok(rules)
 }
+
+/// Every socket but plain TCP over IPv4, and those of one's own family, which have an errno of their
+/// own.
+fn all_but_streams(unix: u64) -> Result<Vec<SeccompRule>, String> {
+    let number = |n: c_int| u64::from(n.unsigned_abs());
+    let inet = number(libc::AF_INET);
+    let foreign = rule(&[(0, SeccompCmpOp::Ne, unix), (0, SeccompCmpOp::Ne, inet)])?;
+    let other_protocol = rule(&[
+        (0, SeccompCmpOp::Eq, inet),
+        (2, SeccompCmpOp::Ne, 0),
+        (2, SeccompCmpOp::Ne, number(libc::IPPROTO_TCP)),
+    ])?;
+    let stream = number(libc::SOCK_STREAM);
+    let other_types = (0..=SOCKET_TYPES)
+        .filter(|kind| *kind != stream)
+        .map(|kind| {
+            let is_type = SeccompCmpOp::MaskedEq(SOCKET_TYPES);
+            rule(&[(0, SeccompCmpOp::Eq, inet), (1, is_type, kind)])
+        });
+    let mut rules = vec![foreign, other_protocol];
+    rules.extend(other_types.collect::<Result<Vec<_>, _>>()?);
+    Ok(rules)
+}
+
+/// The bits of a socket's type that are not flags.
+const SOCKET_TYPES: u64 = 0xf;
 
 /// Asking (`0xffffffff`) and setting the ordinary one (0) change nothing.
 fn change_of_personality() -> Result<SeccompRule, String> {
@@ -188,7 +223,7 @@ fn closed(audience: Audience) -> Result<Rules, String> {
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
     let socket = rule(&[(0, SeccompCmpOp::Eq, unix)])?;
     let mut rules = BTreeMap::from([(libc::SYS_socket, vec![socket])]);
-    if audience != Audience::Build {
+    if let Audience::Case(_) = audience {
         // The loader is a program as well, and maps whatever file it is handed.
         rules.insert(libc::SYS_execve, vec![]);
     }
@@ -350,6 +385,41 @@ mod tests {
         assert_eq!(answer(CASE, libc::SYS_socketpair, unix), ALLOW);
         let inet = first(libc::AF_INET);
         assert_eq!(answer(CASE, libc::SYS_socketpair, inet), errno(libc::EPERM));
+    }
+
+    #[test]
+    fn an_agent_gets_plain_streams_and_no_other_socket() {
+        let ask = |family: c_int, kind: c_int, protocol: u64| {
+            let number = |n: c_int| u64::from(n.unsigned_abs());
+            let asked = [number(family), number(kind), protocol, 0, 0, 0];
+            answer(Audience::Agent, libc::SYS_socket, asked)
+        };
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        for (kind, protocol) in [(libc::SOCK_STREAM, 0), (libc::SOCK_STREAM | flags, 6)] {
+            assert_eq!(ask(libc::AF_INET, kind, protocol), ALLOW);
+        }
+        for (family, kind, protocol) in [
+            (libc::AF_INET, libc::SOCK_DGRAM, 0),
+            (libc::AF_INET, libc::SOCK_RAW | flags, 0),
+            (libc::AF_INET, libc::SOCK_STREAM, 132),
+            (libc::AF_INET, libc::SOCK_STREAM, 262),
+            (libc::AF_INET6, libc::SOCK_STREAM, 0),
+            (libc::AF_NETLINK, libc::SOCK_RAW, 0),
+            (libc::AF_VSOCK, libc::SOCK_STREAM, 0),
+        ] {
+            assert_eq!(
+                ask(family, kind, protocol),
+                errno(libc::EPERM),
+                "{family} {kind}"
+            );
+        }
+        assert_eq!(
+            ask(libc::AF_UNIX, libc::SOCK_STREAM, 0),
+            errno(libc::EACCES)
+        );
+        for number in REFUSED {
+            assert_eq!(answer(Audience::Agent, *number, [0; 6]), errno(libc::EPERM));
+        }
     }
 
     #[test]

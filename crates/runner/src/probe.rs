@@ -36,7 +36,7 @@ pub(crate) fn probe(uids: &mut CaseUids) -> Result<Vec<ProbeReading>, RunnerErro
     let (ends, wires) = pump::wires(None)?;
     let child = spawn(&ends, &walls, &Act::Inside(&report)).map_err(inside("clone"))?;
     drop(ends);
-    let outcome = pump::drive(&child, wires, &[], &LIMITS);
+    let outcome = pump::drive(&child, wires, &[], &LIMITS, None);
     sweep()?;
     scratch.close()?;
     readings(&outcome?)

@@ -1,7 +1,7 @@
 //! The conversation with one running program: its input, its output, its end.
 
 use crate::code::{RunnerError, inside};
-use crate::spawn::{Child, Ends, FAILED, MAX_REASON, SelectorEnds, WAITED};
+use crate::spawn::{Child, Ends, FAILED, MAX_REASON, SelectorEnds, WAITED, signal_everybody};
 use flightproof_core::Bytes;
 use flightproof_frame::protocol::{ExecLimits, Outcome, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,15 +68,20 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), RunnerError> {
     pipe_with(PipeFlags::CLOEXEC).map_err(inside("make a pipe"))
 }
 
-/// Drives a program to its end and past it: when this returns, its namespace is dead and reaped.
+/// Drives a program to its end and past it: when this returns, its namespace is dead and reaped. With
+/// a `grace` it is asked to end before it is made to, and stays late whatever it answers.
 pub(crate) fn drive(
     child: &Child,
     wires: Wires,
     input: &[u8],
     limits: &ExecLimits,
+    grace: Option<Duration>,
 ) -> Result<Outcome, RunnerError> {
     let mut run = Conversation::new(child, wires, input, limits);
-    let end = run.talk(Instant::now() + Duration::from_millis(limits.wall_ms));
+    let mut end = run.talk(Instant::now() + Duration::from_millis(limits.wall_ms));
+    if let (Ok(End::Deadline), Some(grace)) = (&end, grace) {
+        end = run.ask_to_end(grace);
+    }
     bury(child)?;
     run.drain();
     Ok(run.outcome(end?))
@@ -133,6 +138,19 @@ impl<'a> Conversation<'a> {
                 return Ok(End::Told);
             }
         }
+    }
+
+    /// Interrupts, then terminates, waiting each time. What is said meanwhile is kept.
+    fn ask_to_end(&mut self, grace: Duration) -> Result<End, RunnerError> {
+        for signal in [Signal::INT, Signal::TERM] {
+            signal_everybody(signal)?;
+            match self.talk(Instant::now() + grace)? {
+                End::Told => break,
+                End::TooMuch => return Ok(End::TooMuch),
+                End::Deadline => {}
+            }
+        }
+        Ok(End::Deadline)
     }
 
     /// Waits until one of the pipes has something to say, or time is up.

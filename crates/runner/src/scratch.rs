@@ -6,7 +6,7 @@
 //! of files ever made.
 
 use crate::code::{RunnerCode, RunnerError, inside};
-use crate::walls::BUILD;
+use crate::walls::{AGENT, BUILD};
 use flightproof_core::{Bytes, RelPath};
 use flightproof_frame::protocol::layout;
 use rustix::fs::statvfs;
@@ -23,6 +23,14 @@ pub(crate) fn make_build_places() -> Result<(), RunnerError> {
         .iter()
         .filter(|place| fs::symlink_metadata(place).is_err())
         .try_for_each(|place| make_owned(place, BUILD))
+}
+
+/// Makes the places of an agent that are not there yet.
+pub(crate) fn make_agent_places() -> Result<(), RunnerError> {
+    [layout::AGENT, layout::AGENT_WORK, layout::AGENT_HOME]
+        .iter()
+        .filter(|place| fs::symlink_metadata(place).is_err())
+        .try_for_each(|place| make_owned(place, AGENT))
 }
 
 /// A directory that belongs to `uid` and the build's group, mode 0755.

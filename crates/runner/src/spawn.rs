@@ -14,7 +14,7 @@ use crate::code::{RunnerCode, RunnerError};
 use crate::walls::Walls;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Pid, Signal, set_dumpable_behavior};
 use std::ffi::CString;
 use std::io;
 use std::os::raw::{c_char, c_int, c_long, c_uint};
@@ -464,6 +464,21 @@ pub(crate) fn is_open(descriptor: c_int) -> bool {
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) >= 0 }
 }
 
+/// Sends a signal to every process the runner can see but itself. The first process of a run's
+/// namespace takes none that it has not asked for.
+///
+/// # Errors
+/// This is not the first process: others than the session's would be reached.
+pub(crate) fn signal_everybody(signal: Signal) -> Result<(), RunnerError> {
+    if rustix::process::getpid() != Pid::INIT {
+        return Err(RunnerCode::Inside.refuse("only the first process signals everybody"));
+    }
+    // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
+    // That nobody is left is no error.
+    unsafe { libc::kill(-1, signal.as_raw()) };
+    Ok(())
+}
+
 /// Kills and reaps every process the runner can see, and proves that nobody is left.
 ///
 /// Only as pid 1: there, everybody is the session and nobody else.
@@ -523,5 +538,7 @@ mod tests {
     #[test]
     fn nobody_but_a_first_process_sweeps() {
         assert_eq!(sweep().unwrap_err().code, RunnerCode::Inside);
+        let refused = signal_everybody(Signal::INT).unwrap_err();
+        assert_eq!(refused.code, RunnerCode::Inside);
     }
 }

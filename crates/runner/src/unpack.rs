@@ -86,7 +86,7 @@ fn unpack_one(walls: &Walls, package: &CrateFile) -> Result<(), RunnerError> {
     let body = || unpack_from_stdin(package);
     let child = spawn(&ends, walls, &Act::Inside(&body)).map_err(inside("clone"))?;
     drop(ends);
-    let outcome = pump::drive(&child, wires, &[], &LIMITS);
+    let outcome = pump::drive(&child, wires, &[], &LIMITS, None);
     sweep()?;
     judge(package, &outcome?)
 }

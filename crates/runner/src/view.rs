@@ -1,8 +1,9 @@
 //! The files a program behind the walls can reach: a Landlock allow-list, as data.
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    make_bitflags,
 };
 use rustix::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,12 @@ impl View {
     /// Opens the granted paths. Everything the kernel's Landlock knows is handled, so that whatever
     /// is not granted is refused: files, TCP, and from ABI 6 signals and abstract sockets. The
     /// program itself is granted by its descriptor: it has no path where it will run.
-    pub(crate) fn new(grants: &[Grant], program: Option<BorrowedFd<'_>>) -> Result<Self, String> {
+    /// `port` is the one that may be connected to, if any.
+    pub(crate) fn new(
+        grants: &[Grant],
+        program: Option<BorrowedFd<'_>>,
+        port: Option<u16>,
+    ) -> Result<Self, String> {
         let abi = abi(crate::spawn::landlock_abi())
             .ok_or("the kernel has no Landlock; nothing is run without it")?;
         let mut ruleset = ruleset(abi).map_err(|e| format!("Landlock: {e}"))?;
@@ -71,6 +77,11 @@ impl View {
             ruleset = ruleset
                 .add_rule(PathBeneath::new(program, rights))
                 .map_err(|e| format!("Landlock, the program: {e}"))?;
+        }
+        if let Some(port) = port.filter(|_| abi >= ABI::V4) {
+            ruleset = ruleset
+                .add_rule(NetPort::new(port, AccessNet::ConnectTcp))
+                .map_err(|e| format!("Landlock, port {port}: {e}"))?;
         }
         Ok(Self(ruleset))
     }

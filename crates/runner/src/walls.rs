@@ -4,7 +4,7 @@ use crate::filter::{self, Audience};
 use crate::room;
 use crate::spawn::drop_bounding_set;
 use crate::view::{Grant, Reach, View, grant};
-use flightproof_frame::protocol::layout;
+use flightproof_frame::protocol::{PROVIDER_PORT, layout};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
@@ -17,6 +17,8 @@ pub(crate) struct Walls {
     tree: Tree,
     cwd: String,
     grants: Vec<Grant>,
+    /// The port that may be connected to.
+    port: Option<u16>,
     filters: Vec<BpfProgram>,
     limits: Vec<(Resource, u64)>,
 }
@@ -38,6 +40,8 @@ enum Tree {
 pub(crate) const BUILD: u32 = 1;
 /// The uid that unpacks dependencies. A build has another one, so that it cannot change them.
 pub(crate) const UNPACK: u32 = 2;
+/// The uid of an agent. No build shares its session, and still it is not a build's.
+pub(crate) const AGENT: u32 = 3;
 
 /// Open descriptors of a case: far more than a program with one scratch needs.
 const CASE_FILES: u64 = 256;
@@ -57,17 +61,7 @@ impl Walls {
     /// Around compilers: they read sources and tools and write build output.
     pub(crate) fn build() -> Result<Self, String> {
         let mut grants = devices();
-        for path in [
-            layout::TOOLCHAIN,
-            "/usr",
-            "/bin",
-            "/lib",
-            "/lib32",
-            "/lib64",
-            "/etc/alternatives",
-        ] {
-            grants.push(grant(path, Reach::Run));
-        }
+        grants.extend(TOOLS.map(|path| grant(path, Reach::Run)));
         for path in [layout::SOURCE, layout::VENDOR, layout::EXTRA] {
             grants.push(grant(path, Reach::Read));
         }
@@ -80,7 +74,27 @@ impl Walls {
             tree: Tree::Build,
             cwd: layout::TMP.to_owned(),
             grants,
+            port: None,
             filters: filter::programs(Audience::Build)?,
+            limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
+        })
+    }
+
+    /// Around an agent: it runs tools and what was uploaded for it, and writes its own places.
+    pub(crate) fn agent() -> Result<Self, String> {
+        let mut grants = devices();
+        grants.extend(TOOLS.map(|path| grant(path, Reach::Run)));
+        grants.push(grant(layout::EXTRA, Reach::Run));
+        grants.push(grant(layout::AGENT, Reach::Output));
+        Ok(Self {
+            uid: AGENT,
+            // The group that may walk through the work directory.
+            gid: BUILD,
+            tree: Tree::Session,
+            cwd: layout::AGENT_WORK.to_owned(),
+            grants,
+            port: Some(PROVIDER_PORT),
+            filters: filter::programs(Audience::Agent)?,
             limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
         })
     }
@@ -106,6 +120,7 @@ impl Walls {
             tree: Tree::Own,
             cwd: layout::CASE.to_owned(),
             grants,
+            port: None,
             filters: filter::programs(Audience::Case(entry))?,
             limits: limits(CASE_FILES, CASE_FILE_BYTES),
         })
@@ -130,6 +145,7 @@ impl Walls {
             tree: Tree::Session,
             cwd: layout::VENDOR.to_owned(),
             grants: vec![grant(layout::VENDOR, Reach::Scratch)],
+            port: None,
             filters: filter::programs(Audience::Case(None))?,
             limits,
         })
@@ -151,7 +167,7 @@ impl Walls {
     /// The order matters: paths are opened while that is still allowed, the uid goes before the
     /// last capability, and the filter comes last, because it forbids what went before.
     pub(crate) fn enter(&self, program: Option<BorrowedFd<'_>>) -> Result<(), String> {
-        let view = View::new(&self.grants, program)?;
+        let view = View::new(&self.grants, program, self.port)?;
         rustix::process::chdir(self.cwd.as_str()).map_err(said("chdir"))?;
         self.set_limits()?;
         self.become_nobody()?;
@@ -194,6 +210,17 @@ const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
     permitted: CapabilitySet::empty(),
     inheritable: CapabilitySet::empty(),
 };
+
+/// The session's tools.
+const TOOLS: [&str; 7] = [
+    layout::TOOLCHAIN,
+    "/usr",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/alternatives",
+];
 
 /// The loaders of dynamically linked programs: the kernel executes them for the program.
 const LOADERS: &[&str] = &["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
@@ -283,6 +310,33 @@ mod tests {
         ] {
             assert_eq!(reach_of(&walls, path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn an_agent_writes_its_own_places_and_cannot_change_what_was_uploaded() {
+        let walls = Walls::agent().unwrap();
+        for place in ["/flight/agent/work/a", "/flight/agent/home/a"] {
+            assert_eq!(reach_of(&walls, place), Some(Reach::Output));
+        }
+        assert_eq!(reach_of(&walls, "/flight/extra/program"), Some(Reach::Run));
+        assert_eq!(reach_of(&walls, "/usr/bin/git"), Some(Reach::Run));
+        for path in [
+            "/flight/src/a",
+            "/flight/target/a",
+            "/flight/home/a",
+            "/exe/prog",
+            "/case/x",
+            "/runner/flights",
+            "/etc/passwd",
+            "/tmp/a",
+            "/proc/self",
+        ] {
+            assert_eq!(reach_of(&walls, path), None, "{path}");
+        }
+        assert_eq!(walls.port, Some(PROVIDER_PORT));
+        let others = [Walls::build(), Walls::unpack(), Walls::case(1_000, None)];
+        assert!(others.iter().flatten().all(|walls| walls.port.is_none()));
+        assert!(![BUILD, UNPACK].contains(&walls.uid));
     }
 
     #[test]

@@ -85,6 +85,9 @@ flightproof_core::refusal_codes! {
         /// Another owner has the session.
         LeaseLost = "LEASE_LOST", Environment,
             "the session belongs to another owner by now", "two owners would end each other's work, and neither could say what the end proves", "run the flight again; if it repeats, look for a second program that uses the same state directory";
+        /// The session's own network cannot be entered.
+        NetworkEntry = "NETWORK_ENTRY", Environment,
+            "the session's own network could not be entered to listen there", "an agent would have no way to its provider, or another one than the counted one", "start flights as root, in a session of this machine: nobody else can enter it; or name no endpoints";
         /// Something of a session is left.
         Leak = "LEAK", Environment,
             "something of the session is still there after its end", "what was left could go on acting", "run `flights reap`; it removes sessions whose owner is gone";

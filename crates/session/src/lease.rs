@@ -248,6 +248,10 @@ impl Session for Leased {
         self.session.events()
     }
 
+    fn listen(&self, port: u16) -> Result<std::net::TcpListener, SessionError> {
+        self.session.listen(port)
+    }
+
     fn close(&mut self) -> Result<Closed, SessionError> {
         if let Some(closed) = &self.closed {
             return Ok(closed.clone());

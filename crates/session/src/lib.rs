@@ -51,6 +51,16 @@ pub trait Session {
     /// A counter of the kernel cannot be read.
     fn events(&mut self) -> Result<LimitEvents, SessionError>;
 
+    /// Listens on a port of the session's own loopback. What connects there is inside the session;
+    /// the socket is the caller's, on the host.
+    ///
+    /// # Errors
+    /// `NETWORK_ENTRY` if the session's network cannot be entered: only root can, and only that of a
+    /// session of this machine.
+    fn listen(&self, _port: u16) -> Result<std::net::TcpListener, SessionError> {
+        Err(SessionCode::NetworkEntry.refuse("it is not of this machine"))
+    }
+
     /// Ends the session and proves that nothing of it is left. Idempotent.
     ///
     /// # Errors

@@ -4,10 +4,7 @@ use super::{Counts, Gate, Head, MAX_HEAD};
 use crate::{AgentCode, AgentRefusal};
 use flightproof_core::Code;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -76,7 +73,7 @@ impl std::fmt::Debug for Credential {
 
 /// A proxy that listens.
 pub struct Proxy {
-    path: PathBuf,
+    socket: Arc<TcpListener>,
     shared: Arc<Shared>,
     listener: Option<JoinHandle<()>>,
 }
@@ -100,31 +97,28 @@ const ANSWER: Duration = Duration::from_secs(600);
 const MAX_ANSWER: u64 = 64 << 20;
 
 impl Proxy {
-    /// Listens on a new Unix socket that only its owner can reach.
-    ///
-    /// # Errors
-    /// The socket cannot be made.
+    /// Serves whoever connects to this socket: it lies in the network of a session, where nobody
+    /// else is.
     pub fn listen(
-        path: &Path,
+        socket: TcpListener,
         gate: Gate,
         dial: Box<dyn Dial>,
         credential: Option<Credential>,
-    ) -> io::Result<Self> {
-        let socket = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    ) -> Self {
+        let socket = Arc::new(socket);
         let shared = Arc::new(Shared {
             gate: Mutex::new(gate),
             dial,
             credential,
             open: Mutex::new(0),
         });
-        let for_listener = Arc::clone(&shared);
-        let listener = thread::spawn(move || accept(&socket, &for_listener));
-        Ok(Self {
-            path: path.to_owned(),
+        let for_listener = (Arc::clone(&socket), Arc::clone(&shared));
+        let listener = thread::spawn(move || accept(&for_listener.0, &for_listener.1));
+        Self {
+            socket,
             shared,
             listener: Some(listener),
-        })
+        }
     }
 
     /// What came so far.
@@ -132,7 +126,7 @@ impl Proxy {
         lock(&self.shared.gate).counts()
     }
 
-    /// Lets nothing more through, and removes the socket. Requests that are under way run to their
+    /// Lets nothing more through, and closes the socket. Requests that are under way run to their
     /// end; they are counted already.
     pub fn stop(mut self) -> Counts {
         self.end();
@@ -143,10 +137,9 @@ impl Proxy {
         lock(&self.shared.gate).close();
         if let Some(listener) = self.listener.take() {
             // Wakes the listener, which then sees the closed gate.
-            if UnixStream::connect(&self.path).is_ok() {
+            if rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both).is_ok() {
                 let _ = listener.join();
             }
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -162,7 +155,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn accept(socket: &UnixListener, shared: &Arc<Shared>) {
+fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
     for stream in socket.incoming() {
         if !lock(&shared.gate).is_open() {
             return;
@@ -187,7 +180,7 @@ fn accept(socket: &UnixListener, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(client: &UnixStream, shared: &Shared) -> Result<(), AgentRefusal> {
+fn serve(client: &TcpStream, shared: &Shared) -> Result<(), AgentRefusal> {
     let lost = |e: io::Error| AgentCode::BodyRefused.refuse(e.kind());
     client.set_read_timeout(Some(REQUEST)).map_err(lost)?;
     client.set_write_timeout(Some(REQUEST)).map_err(lost)?;
@@ -211,7 +204,7 @@ fn serve(client: &UnixStream, shared: &Shared) -> Result<(), AgentRefusal> {
 }
 
 /// Reads the head, and what came with it of the body.
-fn read_head(mut client: &UnixStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
+fn read_head(mut client: &TcpStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
     let mut bytes = Vec::with_capacity(2 << 10);
     let mut piece = [0; 2 << 10];
     let deadline = Instant::now() + REQUEST;
@@ -234,7 +227,7 @@ fn read_head(mut client: &UnixStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
 }
 
 fn forward(
-    client: &UnixStream,
+    client: &TcpStream,
     mut upstream: Box<dyn Stream>,
     opening: &str,
     start: &[u8],
@@ -254,7 +247,7 @@ fn forward(
 
 /// Passes the answer on, up to its limit. Once its first bytes are passed there is no way to say
 /// anything else; the connection then ends early, which no client takes for an answer.
-fn relay_answer(upstream: &mut dyn Read, mut client: &UnixStream) -> Result<(), AgentRefusal> {
+fn relay_answer(upstream: &mut dyn Read, mut client: &TcpStream) -> Result<(), AgentRefusal> {
     let mut first = [0; 9];
     let begun = upstream.read_exact(&mut first);
     begun.map_err(|e| AgentCode::UpstreamFailed.refuse(e.kind()))?;
@@ -270,7 +263,7 @@ fn relay_answer(upstream: &mut dyn Read, mut client: &UnixStream) -> Result<(), 
 }
 
 /// Tells the program why, in the provider's own shape of an error. 403 is not tried again.
-fn answer(mut client: &UnixStream, refusal: &AgentRefusal) {
+fn answer(mut client: &TcpStream, refusal: &AgentRefusal) {
     let code = refusal.code.explanation().code;
     let status = match refusal.code {
         AgentCode::UpstreamFailed => "502 Bad Gateway",

@@ -150,7 +150,7 @@ pub(crate) struct Workshop {
 }
 
 impl Room for Workshop {
-    fn open(&mut self) -> Result<(), String> {
+    fn open(&mut self) -> Result<(), AgentRefusal> {
         self.open = true;
         Ok(())
     }

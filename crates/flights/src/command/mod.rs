@@ -1,6 +1,7 @@
 //! The commands of the program, one module each.
 
 mod agent;
+mod agent_run;
 mod archive;
 mod bundle;
 mod cert;
@@ -72,7 +73,7 @@ enum Command {
         #[command(subcommand)]
         command: BundleCommand,
     },
-    /// Account for what the programs of agents cost.
+    /// Fly agents, and account for what their programs cost.
     Agent {
         #[command(subcommand)]
         command: AgentCommand,
@@ -123,7 +124,10 @@ impl Command {
                 command: BundleCommand::Create { .. },
             } => "bundle",
             Self::Bundle { .. } => "check",
-            Self::Agent { .. } => "account",
+            Self::Agent {
+                command: AgentCommand::CheckResult(_),
+            } => "account",
+            Self::Agent { .. } => "plan",
             Self::Spend { .. } => "spend",
             Self::Ledger { .. } => "ledger",
             Self::Cert { .. } => "verify",
@@ -331,8 +335,46 @@ struct ChoiceArgs {
 
 #[derive(Subcommand)]
 enum AgentCommand {
+    /// Have an agent work on a plan's task in a sealed session, certify its commit, and hand back what
+    /// was refused, until it is certified or the attempts are used up.
+    Run(AgentRunArgs),
+    /// Bring what killed runs left to its end: sessions, runs, holds. Nothing is started.
+    Recover(AgentRecoverArgs),
     /// Read the terminal result of a run: exactly one, successful, within its limits, accounted for.
     CheckResult(CheckResultArgs),
+}
+
+/// `flights agent run`.
+#[derive(Args)]
+pub struct AgentRunArgs {
+    /// The plan.
+    plan: PathBuf,
+    /// How many attempts there may be, 1 to 16; default: the plan's.
+    #[arg(long, value_name = "N")]
+    attempts: Option<std::num::NonZeroU32>,
+    /// Move this branch from baseline to the certified commit.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    /// What paths in the plan are relative to.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Directory for the certificate, the commit's bundle and the report.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Toolchain directory to bind into sessions; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+/// `flights agent recover`.
+#[derive(Args)]
+pub struct AgentRecoverArgs {
+    /// Toolchain directory, as for a run; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
 }
 
 /// `flights agent check-result`.
@@ -628,6 +670,12 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Agent {
             command: AgentCommand::CheckResult(args),
         } => agent::check(&args, format),
+        Command::Agent {
+            command: AgentCommand::Run(args),
+        } => agent_run::run(&args, format),
+        Command::Agent {
+            command: AgentCommand::Recover(args),
+        } => agent_run::recover(&args, format),
         Command::Spend { command } => spend::run(&command, format),
         Command::Ledger { command } => spend::ledger(&command, format),
         Command::Bundle { command } => bundle::run(&command, format),

@@ -58,8 +58,10 @@ fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
 }
 
 /// Files of an output directory, in the order they are written.
-const OUTPUTS: [&str; 4] = [
+const OUTPUTS: [&str; 6] = [
+    "agent.json",
     "certificate.dsse.json",
+    "commit.bundle",
     "opening.json",
     "receipt.json",
     "verdict.json",

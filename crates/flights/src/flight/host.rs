@@ -84,10 +84,15 @@ impl Host {
     }
 
     /// Takes the commit out of its repository.
-    pub(super) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
+    pub(crate) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
         let repository = self.repository(order)?;
         let work = self.work_directory()?;
         let grants = Grants::new(order.grants.clone().unwrap_or_default());
+        if let Some(bundle) = &order.bundle {
+            let arrival = arrival(order, bundle, &grants, work.path(), now);
+            let taken = importer::capture_bundle(&self.git, &repository, &order.label, &arrival)?;
+            return Ok(taken.captured);
+        }
         let request = CaptureRequest {
             name: &order.label,
             baseline: &order.baseline,
@@ -116,13 +121,25 @@ impl Host {
         )?)?)
     }
 
+    /// The whole baseline of an order, for somebody to work on.
+    pub(crate) fn checkout(&self, order: &Order) -> Result<importer::Checkout, Refusal> {
+        let (repository, work) = (self.repository(order)?, self.work_directory()?);
+        let baseline = &order.baseline;
+        Ok(importer::checkout(
+            &self.git,
+            &repository,
+            baseline,
+            work.path(),
+        )?)
+    }
+
     /// Its git.
     pub(crate) fn git(&self) -> &Git {
         &self.git
     }
 
     /// Opens a fresh session.
-    pub(super) fn open(&self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Refusal> {
+    pub(crate) fn open(&self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Refusal> {
         self.open_for(seed, LIFETIME_MS)
     }
 
@@ -160,6 +177,22 @@ impl Host {
         Ok(importer::check_open(&self.git, &repository, branch, ends)?)
     }
 
+    /// Refuses a branch that could not move from an order's baseline, whatever came.
+    ///
+    /// # Errors
+    /// The importer's.
+    pub(crate) fn check_branch(&self, order: &Order, branch: &str) -> Result<(), Refusal> {
+        let repository = self.repository(order)?;
+        let baseline = repository.resolve(&self.git, &order.baseline)?;
+        let ends = (baseline, baseline);
+        Ok(importer::check_open(&self.git, &repository, branch, ends)?)
+    }
+
+    /// The state directory.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
     fn repository(&self, order: &Order) -> Result<importer::Host, Refusal> {
         let source = order.source.as_ref().ok_or_else(|| {
             FlightsCode::SourceUnavailable.refuse("the order names no repository")
@@ -179,7 +212,15 @@ impl Host {
         certificate: Digest,
     ) -> Result<Vec<u8>, Refusal> {
         let repository = self.repository(order)?;
-        let clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
+        let mut clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
+        if let Some(bundle) = &order.bundle {
+            let grants = Grants::new(order.grants.clone().unwrap_or_default());
+            let work = self.work_directory()?;
+            let now = state::unix_seconds();
+            let arrival = arrival(order, bundle, &grants, work.path(), now);
+            let checked = importer::check_bundle(&self.git, &repository, &arrival)?;
+            clearance = clearance.carrying(&checked)?;
+        }
         let mut ledger = self.ledger()?;
         let admitted = importer::admit(
             &self.git,
@@ -191,7 +232,11 @@ impl Host {
         Ok(admitted.receipt)
     }
 
-    fn ledger(&self) -> Result<Ledger, Refusal> {
+    /// Opens the ledger.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub(crate) fn ledger(&self) -> Result<Ledger, Refusal> {
         Ok(Ledger::open(&self.state.join("ledger"))?)
     }
 
@@ -225,6 +270,26 @@ pub fn reap_here(state: &Path) -> Result<Vec<String>, Refusal> {
 pub fn settle(state: &Path) -> Result<(), Refusal> {
     Leases::of(&state.join("ledger")).settle(|id| record::is_registered(state, id))?;
     Ok(())
+}
+
+/// An order's bundle, and what it is held against.
+fn arrival<'a>(
+    order: &'a Order,
+    bundle: &'a [u8],
+    grants: &'a Grants,
+    scratch: &'a Path,
+    now: u64,
+) -> importer::Arrival<'a> {
+    importer::Arrival {
+        bundle,
+        baseline: &order.baseline,
+        rules: importer::Rules {
+            grants,
+            identity: order.identity.as_deref(),
+            now,
+        },
+        scratch,
+    }
 }
 
 fn leftover(reaped: &record::Reaped) -> String {

@@ -423,7 +423,7 @@ impl Flight<'_> {
             },
             plan: self.order.plan.clone(),
             policy: None,
-            attempt: 1,
+            attempt: self.order.attempt,
             gates: judgement.gates,
             captured,
             narrowed,
@@ -489,7 +489,7 @@ impl<'a> Flying<'a> {
     }
 }
 
-fn tree<'a>(unpacked: &'a paws::Unpacked<'a>) -> Tree<'a> {
+pub(crate) fn tree<'a>(unpacked: &'a paws::Unpacked<'a>) -> Tree<'a> {
     let files = unpacked.files();
     files.map(|(entry, bytes)| (&entry.path, bytes)).collect()
 }

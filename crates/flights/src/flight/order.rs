@@ -47,6 +47,10 @@ pub struct Order {
     pub lock: Option<Vec<u8>>,
     /// The branch to admit to.
     pub admit: Option<String>,
+    /// Which attempt of a repair loop this is, from 1.
+    pub attempt: u64,
+    /// The candidate as a bundle, in place of a revision of the repository.
+    pub bundle: Option<Vec<u8>>,
     /// The repository; absent when a recording is replayed.
     pub source: Option<Laid>,
     /// Where the witness lies inside the repository, if it does.
@@ -78,6 +82,8 @@ impl Order {
             identity: None,
             lock: None,
             admit: None,
+            attempt: 1,
+            bundle: None,
             source: None,
             witness_place: None,
             witness: bytes,

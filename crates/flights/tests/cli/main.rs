@@ -1,6 +1,7 @@
 //! The built program, end to end: exit status, standard output and standard error.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
 
+mod agent;
 mod archive;
 mod bundle;
 mod certify;

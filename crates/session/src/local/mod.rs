@@ -11,6 +11,7 @@ mod close;
 mod descriptors;
 pub(crate) mod identity;
 mod keeper;
+mod network;
 mod open;
 mod runner;
 mod spec;
@@ -29,12 +30,14 @@ use flightproof_evidence::{Attestation, Closed};
 use flightproof_frame::channel::HostChannel;
 use flightproof_frame::protocol::{Reply, Request};
 use keeper::Keeper;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// An open local session.
 pub struct LocalSession {
     attestation: Attestation,
+    network: OwnedFd,
     inside: Inside,
 }
 
@@ -67,6 +70,10 @@ impl Session for LocalSession {
 
     fn events(&mut self) -> Result<LimitEvents, SessionError> {
         self.inside.events()
+    }
+
+    fn listen(&self, port: u16) -> Result<std::net::TcpListener, SessionError> {
+        self.listen_inside(port)
     }
 
     fn close(&mut self) -> Result<Closed, SessionError> {

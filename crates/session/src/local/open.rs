@@ -4,7 +4,7 @@ use super::bwrap::Sandbox;
 use super::identity::Identity;
 use super::keeper::Keeper;
 use super::spec::{LocalSpec, StageSpec};
-use super::{Inside, LocalSession, RunnerProgram, STAGE, attest, stage};
+use super::{Inside, LocalSession, RunnerProgram, STAGE, attest, network, stage};
 use crate::cgroup::{self, Group, Placement};
 use crate::conversation::lost;
 use crate::opening::{check_hello, compiler_version, probe};
@@ -85,6 +85,7 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
             readings,
             probes: Vec::new(),
         },
+        network: network::of(pid)?,
         inside,
     };
     session.attestation.probes = probe(&mut session)?;

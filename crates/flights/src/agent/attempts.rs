@@ -1,0 +1,454 @@
+//! The loop: an attempt is flown, its commit is judged, and what was refused goes back.
+
+use super::report::{AttemptReport, Report};
+use super::room::{RoomOutcome, SealedRoom, Way};
+use super::sortie::{Sortie, new_key};
+use crate::flight::{self, Flown, Proven};
+use crate::show::Progress;
+use crate::state;
+use crate::transcript::Tape;
+use flightproof_agent::proxy::{Credential, Gate, TcpLoopback};
+use flightproof_agent::repair::{Ask, Proposal, Told};
+use flightproof_agent::run::State;
+use flightproof_agent::{
+    AgentCode, AgentRefusal, Launch, LedgerHolds, LoopEnd, Pilot, RunKey, Task,
+};
+use flightproof_certifier::verify::{ExpectedSubject, verify};
+use flightproof_core::{Code, Decision, Exit, Fault, MicroUsd, Refusal, Verdict, escape};
+use flightproof_evidence::Captured;
+use flightproof_frame::protocol::{PROVIDER_PORT, layout};
+use flightproof_ledger::Name;
+use std::collections::BTreeMap;
+
+/// What one provider request is taken to cost at least, a tenth of a cent: a program whose own budget
+/// fails comes to the end of its hold.
+const REQUEST_CHARGE: u64 = 1_000;
+
+/// Why a flight ended without a certificate, and where.
+struct Stop {
+    stage: &'static str,
+    refusal: Refusal,
+}
+
+/// What a certified commit came to.
+struct Certified {
+    verdict: Verdict,
+}
+
+impl Sortie<'_> {
+    /// Flies attempts until one is certified or there is no further one.
+    pub fn fly(mut self, progress: &mut Progress) -> Report {
+        let mut attempts = Vec::new();
+        let ended = self.run(&mut attempts, progress);
+        let came_to = match ended {
+            Ok(certified) => (certified.verdict, Exit::Passed),
+            Err(stop) => (
+                Verdict::refused(stop.stage, &stop.refusal),
+                stop.refusal.exit(),
+            ),
+        };
+        Report::new(self.name, &self.asked.plan.name, attempts, came_to)
+    }
+
+    fn run(
+        &mut self,
+        attempts: &mut Vec<AttemptReport>,
+        progress: &mut Progress,
+    ) -> Result<Certified, Stop> {
+        let mut last: Option<Stop> = None;
+        let mut certified = None;
+        let end = loop {
+            let told = match self.repair.ask().clone() {
+                Ask::End(end) => break end,
+                Ask::Propose { attempt, feedback } => {
+                    let told = self.propose(attempt, feedback, attempts, progress)?;
+                    told.map_err(|(told, stop)| {
+                        last = Some(stop);
+                        told
+                    })
+                }
+                Ask::Certify { attempt, .. } => match self.judge(attempt, progress) {
+                    Ok(done) => {
+                        certified = Some(done);
+                        Ok(Told::Certified)
+                    }
+                    Err(stop) => {
+                        let told = told_of(&stop.refusal);
+                        last = Some(stop);
+                        Err(told)
+                    }
+                },
+            };
+            if let (Err(_), Some(report), Some(stop)) = (&told, attempts.last_mut(), &last) {
+                report.code = Some(stop.refusal.code());
+                report.detail = Some(stop.refusal.detail.clone());
+            }
+            let (Ok(told) | Err(told)) = told;
+            self.repair.tell(told).map_err(ours)?;
+            self.note_repetition(attempts);
+            self.store(None)?;
+        };
+        self.store(Some(LoopEnd::Ended(end)))?;
+        match (certified, self.repair.refusal()) {
+            (Some(certified), _) => Ok(certified),
+            (None, Some(refused)) => Err(Stop {
+                stage: "agent",
+                refusal: Refusal::from(refused).with_notes(attempts.iter().map(note)),
+            }),
+            (None, None) => Err(last.unwrap_or_else(|| {
+                ours(AgentCode::OutOfTurn.refuse("the loop stopped without a reason"))
+            })),
+        }
+    }
+
+    /// One attempt of the agent. The inner error is told to the loop, the outer one ends this driver
+    /// and leaves the loop to be recovered.
+    fn propose(
+        &mut self,
+        attempt: u32,
+        feedback: Option<String>,
+        attempts: &mut Vec<AttemptReport>,
+        progress: &mut Progress,
+    ) -> Result<Result<Told, (Told, Stop)>, Stop> {
+        progress.begin("agent");
+        let run = new_key().map_err(at_agent)?;
+        self.record.runs.push(run.clone());
+        self.store(None)?;
+        let launch = self.launch(&run, feedback.as_deref())?;
+        let (flown, room) = self.pilot(&run, &launch)?;
+        let report = match flown {
+            Ok(report) => report,
+            Err(refused) => return Err(at_agent(with_trouble(refused, &room))),
+        };
+        attempts.push(self.report(attempt, &run, &report, &room));
+        let Some(captured) = room.captured.as_ref().filter(|_| report.proposed()) else {
+            let refused = report.refused.clone();
+            let refused = refused.unwrap_or_else(|| AgentCode::Interrupted.refuse("no proposal"));
+            let told = match (&room.trouble, report.failure()) {
+                (Some(trouble), Some(Told::RunFailed(_))) => told_of_run(trouble),
+                (_, Some(told)) => told,
+                (_, None) => Told::RunStopped(String::new()),
+            };
+            let stop = at_agent(with_trouble(refused, &room));
+            return Ok(Err((told, stop)));
+        };
+        if let Some(line) = attempts.last() {
+            progress.done(format_args!(
+                "attempt {attempt}: {}",
+                summary(line, captured)
+            ));
+        }
+        self.keep_bundle()?;
+        Ok(Ok(Told::Proposed(Proposal {
+            commit: captured.head,
+            tree: captured.snapshot,
+        })))
+    }
+
+    fn launch(&self, run: &RunKey, feedback: Option<&str>) -> Result<Launch, Stop> {
+        let plan = &self.asked.plan.agent;
+        let task = Task {
+            text: &plan.task,
+            model: &plan.model,
+            tools: &plan.tools,
+            instructions: &self.instructions,
+            feedback,
+        };
+        let inside = match plan.endpoints.is_empty() {
+            true => BTreeMap::new(),
+            false => self.profile.inside(&address()),
+        };
+        let home = layout::AGENT_HOME;
+        let (profile, limits, binary) = (&self.profile, &self.limits, &self.binary);
+        Launch::new(profile, limits, binary, run, &task, &inside, home)
+            .map_err(|e| at_agent(e.into()))
+    }
+
+    /// Flies the run; the room tells what it saw, however the run ended.
+    fn pilot(
+        &mut self,
+        run: &RunKey,
+        launch: &Launch,
+    ) -> Result<(Result<flightproof_agent::Report, AgentRefusal>, RoomOutcome), Stop> {
+        let way = self.way().map_err(at_agent)?;
+        let parent = self.parent().map_err(at_agent)?;
+        let patience = self.asked.plan.patience();
+        let mut room = SealedRoom::new(
+            self.host,
+            &mut self.order,
+            &self.furniture,
+            (&self.binary, &self.profile),
+            way,
+        );
+        let mut program = room.program();
+        let mut holds = LedgerHolds {
+            ledger: &mut self.ledger,
+            parent: Some(parent),
+            now: state::unix_seconds(),
+        };
+        let flown = Pilot {
+            run,
+            profile: &self.profile,
+            limits: &self.limits,
+            binary: &self.binary,
+            launch,
+            patience,
+            holds: &mut holds,
+            records: &mut self.folder,
+            room: &mut room,
+            program: &mut program,
+        }
+        .fly(State::Planned);
+        Ok((flown, room.outcome()))
+    }
+
+    /// All attempts together may hold what each may.
+    fn parent(&self) -> Result<(Name, MicroUsd), Refusal> {
+        let hold = self.limits.hold_under(&self.profile);
+        let all = hold.checked_mul(u64::from(self.repair.attempts()));
+        let name = self.name.as_str().parse()?;
+        Ok((name, all.unwrap_or(MicroUsd::MAX)))
+    }
+
+    fn way(&self) -> Result<Option<Way>, Refusal> {
+        let plan = &self.asked.plan.agent;
+        let endpoints = plan.read_endpoints()?;
+        if endpoints.is_empty() {
+            return Ok(None);
+        }
+        let credential = match self.profile.provider() {
+            Some(provider) => match std::env::var(provider.key()) {
+                Ok(value) => Some(Credential::new(provider.header(), &value)?),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        let hold = self.limits.hold_under(&self.profile);
+        let charge = MicroUsd::from_micros(REQUEST_CHARGE).unwrap_or_default();
+        let gate =
+            Gate::new(endpoints, hold, charge, plan.max_requests.get()).known_inside_as(&address());
+        Ok(Some(Way {
+            gate,
+            dial: Box::new(TcpLoopback),
+            credential,
+        }))
+    }
+
+    fn report(
+        &self,
+        number: u32,
+        run: &RunKey,
+        report: &flightproof_agent::Report,
+        room: &RoomOutcome,
+    ) -> AttemptReport {
+        let hold = run.as_str().parse().ok();
+        let hold = hold.and_then(|name: Name| self.ledger.hold(&name).ok().flatten());
+        let accounting = report.accounting.as_ref();
+        let captured = room.captured.as_ref().filter(|_| report.proposed());
+        AttemptReport {
+            number,
+            run: run.clone(),
+            version: room.version.map(|v| v.to_string()),
+            hold: hold
+                .as_ref()
+                .map_or_else(|| "not held".to_owned(), |h| h.state.word().to_owned()),
+            held: hold.as_ref().map_or(MicroUsd::ZERO, |h| h.size.held),
+            settled: hold.as_ref().and_then(|h| h.state.actual()),
+            turns: accounting.and_then(|a| a.turns),
+            tokens: accounting.map(|a| a.tokens),
+            requests: room.counts.map(|c| c.admitted),
+            requests_refused: room.counts.map(|c| c.refused),
+            commit: captured.map(|c| c.head),
+            bundle: captured.map(|c| c.bundle),
+            code: None,
+            detail: None,
+        }
+    }
+
+    /// The bundle stays, whatever is judged of it: it was paid for.
+    fn keep_bundle(&self) -> Result<(), Stop> {
+        let bundle = self.order.bundle.as_deref().unwrap_or_default();
+        state::write_file(&self.asked.out.join("commit.bundle"), bundle, 0o644).map_err(at_agent)
+    }
+
+    /// Certifies the order's bundle, and holds the certificate against the plan's policy.
+    fn judge(&mut self, attempt: u32, progress: &mut Progress) -> Result<Certified, Stop> {
+        self.order.attempt = attempt.into();
+        let flown = flight::fly(&self.order, Some(self.host), &mut Tape::Off, progress);
+        let proven = match &flown {
+            Flown::Certified(proven) => proven,
+            Flown::Refused { stage, refusal } => {
+                return Err(Stop {
+                    stage: *stage,
+                    refusal: refusal.clone(),
+                });
+            }
+        };
+        progress.begin("certify");
+        let at_certify = |refusal| Stop {
+            stage: "certify",
+            refusal,
+        };
+        let certificate = flight::certify(proven, self.asked.key).map_err(at_certify)?;
+        let subject = ExpectedSubject {
+            snapshot: proven.captured.snapshot,
+            kept: proven.captured.kept_digest,
+        };
+        let keys = [self.asked.key.public()];
+        verify(&certificate.envelope, &self.policy, &keys, &subject)
+            .map_err(|e| at_certify(e.into()))?;
+        let out = self.asked.out;
+        flight::write_certificate(out, &certificate, proven).map_err(at_certify)?;
+        progress.done("the policy is satisfied");
+        let id = certificate.id.to_string();
+        let verdict = match self.asked.admit {
+            None => flown.verdict(Some(id)),
+            Some(branch) => self.admit(proven, branch, &certificate, progress)?,
+        };
+        let detail = format!("{}; attempt {attempt}", verdict.detail);
+        Ok(Certified {
+            verdict: Verdict { detail, ..verdict },
+        })
+    }
+
+    fn admit(
+        &self,
+        proven: &Proven,
+        branch: &str,
+        certificate: &flight::Certificate,
+        progress: &mut Progress,
+    ) -> Result<Verdict, Stop> {
+        progress.begin("admit");
+        let receipt = self
+            .host
+            .admit(&self.order, proven, branch, certificate.id)
+            .and_then(|receipt| {
+                let file = self.asked.out.join("receipt.json");
+                state::write_file(&file, &receipt, 0o644)
+            });
+        receipt.map_err(|refusal| Stop {
+            stage: "admit",
+            refusal,
+        })?;
+        let (from, to) = (proven.captured.baseline, proven.captured.head);
+        let detail = format!("{} moved from {from} to {to}", escape(branch, 200));
+        progress.done(&detail);
+        Ok(Verdict {
+            certificate: Some(certificate.id.to_string()),
+            ..Verdict::passed(Decision::Admitted, "admit", detail)
+        })
+    }
+
+    /// An attempt that proposed what was refused before is not judged again.
+    fn note_repetition(&self, attempts: &mut [AttemptReport]) {
+        let repeated = self.repair.refusal();
+        let repeated = repeated.filter(|r| r.code == AgentCode::ProposalRepeated);
+        if let (Some(_), Some(last)) = (repeated, attempts.last_mut()) {
+            last.code = Some(AgentCode::ProposalRepeated.explanation().code);
+        }
+    }
+
+    fn store(&mut self, end: Option<LoopEnd>) -> Result<(), Stop> {
+        self.record.history = self.repair.history().to_vec();
+        self.record.end = end;
+        let stored = self.folder.store_loop(&self.record);
+        stored.map_err(|e| at_agent(super::recovery::unavailable(e)))
+    }
+}
+
+/// Where programs find their provider inside a session.
+fn address() -> String {
+    format!("127.0.0.1:{PROVIDER_PORT}")
+}
+
+fn at_agent(refusal: Refusal) -> Stop {
+    Stop {
+        stage: "agent",
+        refusal,
+    }
+}
+
+fn ours(refused: AgentRefusal) -> Stop {
+    at_agent(refused.into())
+}
+
+/// The agent's own refusal, with what was behind it.
+fn with_trouble(refused: AgentRefusal, room: &RoomOutcome) -> Refusal {
+    let refusal = Refusal::from(refused);
+    match &room.trouble {
+        Some(trouble) => refusal
+            .with_notes([format!("{}: {}", trouble.code(), trouble.explanation.todo)])
+            .with_notes(trouble.notes.clone()),
+        None => refusal,
+    }
+}
+
+/// What the loop is told of a refused commit. A machine that failed says nothing about it.
+fn told_of(refusal: &Refusal) -> Told {
+    match refusal.explanation.fault {
+        Fault::Input | Fault::Policy => Told::Refused(feedback(refusal)),
+        _ => Told::RunStopped(refusal.to_string()),
+    }
+}
+
+/// The same, of a run without a commit.
+fn told_of_run(refusal: &Refusal) -> Told {
+    match told_of(refusal) {
+        Told::Refused(text) => Told::RunFailed(text),
+        other => other,
+    }
+}
+
+/// A refusal as its author may see it: the certifier and the importer put nothing into one that an
+/// author may not know.
+fn feedback(refusal: &Refusal) -> String {
+    let why = refusal.explanation;
+    let mut text = format!(
+        "{}: {}.\n{}\nWhy that is refused: {}.\n",
+        why.code, why.happened, refusal.detail, why.why
+    );
+    for note in &refusal.notes {
+        text.push_str(&format!("- {note}\n"));
+    }
+    text
+}
+
+fn summary(report: &AttemptReport, captured: &Captured) -> String {
+    let money = report.settled.unwrap_or(report.held);
+    format!(
+        "{money} USD (estimated), bundle of {} bytes",
+        captured.bundle_bytes
+    )
+}
+
+fn note(attempt: &AttemptReport) -> String {
+    let code = attempt.code.unwrap_or("certified");
+    let detail = attempt.detail.as_deref().unwrap_or_default();
+    format!("attempt {}: {code}: {detail}", attempt.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_certifier::CertifierCode;
+    use flightproof_session::SessionCode;
+
+    #[test]
+    fn an_author_is_told_of_its_commit_and_never_of_the_machine() {
+        let refused = CertifierCode::CaseStdoutMismatch.refuse("case large");
+        let refusal = Refusal::from(refused).with_notes(["src/main.rs:3: error: x".to_owned()]);
+        let Told::Refused(text) = told_of(&refusal) else {
+            panic!("{:?}", told_of(&refusal))
+        };
+        for part in [
+            "certifier/CASE_STDOUT_MISMATCH",
+            "case large",
+            "- src/main.rs:3",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let lost = SessionCode::SessionLost.refuse("x").into();
+        assert!(matches!(told_of(&lost), Told::RunStopped(_)));
+        assert!(matches!(told_of_run(&refusal), Told::RunFailed(_)));
+    }
+}

@@ -1,0 +1,15 @@
+//! An agent's flight: a program works in a sealed session on a baseline, its commit comes out as a
+//! bundle and is certified in another session, and what was refused goes back to it.
+
+mod attempts;
+mod plan;
+mod recovery;
+mod report;
+mod room;
+mod sealed;
+mod sortie;
+
+pub use plan::{AGENT_PLAN_SCHEMA, AgentPlan};
+pub use recovery::{Recovered, recover};
+pub use report::{AttemptReport, Report};
+pub use sortie::{Asked, Sortie};

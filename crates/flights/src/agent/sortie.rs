@@ -1,0 +1,294 @@
+//! Everything that must hold before an agent is started and money is held for it.
+
+use super::AgentPlan;
+use super::plan::AgentSource;
+use super::recovery::{folder, unavailable};
+use super::sealed::Furniture;
+use crate::FlightsCode;
+use crate::flight::{self, Host, Order, WorkDirectory};
+use crate::source::{self, Laid};
+use crate::state;
+use flightproof_agent::repair::{Leg, Repair};
+use flightproof_agent::{
+    AgentCode, Binary, Instructions, Limits, LoopLock, LoopRecord, Profile, RunFolder, RunKey,
+};
+use flightproof_archive::paws;
+use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::narrowing::Narrowing;
+use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
+use flightproof_certifier::tree::Tree;
+use flightproof_certifier::witness::Witness;
+use flightproof_core::{Refusal, RelPath, escape};
+use flightproof_importer::Checkout;
+use flightproof_ledger::Ledger;
+use std::io::Read as _;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+/// Who commits in the session, where the plan does not say.
+const AUTHOR: &str = "Agent <agent@flightproof.invalid>";
+/// Most bytes of a program: what one file of an archive may have.
+const MAX_PROGRAM: u64 = 50 << 20;
+
+/// What is asked for.
+pub struct Asked<'a> {
+    /// The plan.
+    pub plan: &'a AgentPlan,
+    /// What its paths are relative to.
+    pub root: &'a Path,
+    /// How many attempts, in place of the plan's.
+    pub attempts: Option<NonZeroU32>,
+    /// The branch that a certified commit moves.
+    pub admit: Option<&'a str>,
+    /// The signing key.
+    pub key: &'a SecretKey,
+    /// Where certificate, bundle and report go.
+    pub out: &'a Path,
+}
+
+/// A flight of an agent that may begin.
+pub struct Sortie<'a> {
+    pub(super) asked: Asked<'a>,
+    pub(super) host: &'a Host,
+    pub(super) name: RunKey,
+    pub(super) profile: Profile,
+    pub(super) limits: Limits,
+    pub(super) binary: Binary,
+    pub(super) instructions: Instructions,
+    pub(super) furniture: Furniture,
+    pub(super) order: Order,
+    pub(super) policy: Policy,
+    pub(super) repair: Repair,
+    pub(super) ledger: Ledger,
+    pub(super) folder: RunFolder,
+    pub(super) record: LoopRecord,
+    _lock: LoopLock,
+    /// A repository that was made for this flight lies here.
+    _work: WorkDirectory,
+}
+
+impl<'a> Sortie<'a> {
+    /// Reads what the plan names, and refuses a plan that could never succeed. Nothing is held and
+    /// nothing is started.
+    ///
+    /// # Errors
+    /// The agent's for profile, limits, task and program; `PLAN_HOPELESS`; those of files, of the
+    /// policy, the witness and the repository.
+    pub fn prepare(asked: Asked<'a>, host: &'a Host) -> Result<Self, Refusal> {
+        let plan = asked.plan;
+        let profile = Profile::built_in(&plan.agent.profile)?;
+        let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
+        let (binary, program) = program(&asked)?;
+        let policy = policy(&asked.root.join(&plan.policy.file))?;
+        let work = host.work_directory()?;
+        let order = order(&asked, &work)?;
+        let checkout = host.checkout(&order)?;
+        let unpacked = paws::read(&checkout.archive)?;
+        let tree = flight::tree(&unpacked);
+        let legs = legs(&asked, &policy, &order, &tree)?;
+        let attempts = asked.attempts.unwrap_or(plan.agent.attempts);
+        let repair = Repair::start(attempts, &legs)?;
+        if let Some(branch) = asked.admit {
+            host.check_branch(&order, branch)?;
+        }
+        let instructions = match plan.agent.instructions {
+            true => Instructions::read(|name| tree.file(name).map(<[u8]>::to_vec))?,
+            false => Instructions::default(),
+        };
+        let folder = folder(host)?;
+        let name = new_key()?;
+        let lock = folder.lock(&name).map_err(unavailable)?;
+        let lock = lock.ok_or_else(|| unavailable(format!("{name} is locked")))?;
+        Ok(Self {
+            furniture: furniture(checkout, program, plan),
+            record: LoopRecord {
+                name: name.clone(),
+                plan: plan.name.clone(),
+                runs: Vec::new(),
+                history: Vec::new(),
+                end: None,
+            },
+            asked,
+            host,
+            name,
+            profile,
+            limits,
+            binary,
+            instructions,
+            order,
+            policy,
+            repair,
+            ledger: host.ledger()?,
+            folder,
+            _lock: lock,
+            _work: work,
+        })
+    }
+}
+
+/// A fresh key of a loop or a run.
+pub(super) fn new_key() -> Result<RunKey, Refusal> {
+    let entropy = state::entropy()?;
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&entropy[..16]);
+    Ok(RunKey::from_entropy(bytes))
+}
+
+fn furniture(checkout: Checkout, program: Vec<u8>, plan: &AgentPlan) -> Furniture {
+    let author = plan.change.identity.as_deref().unwrap_or(AUTHOR);
+    Furniture {
+        commit: checkout.commit,
+        pack: checkout.pack,
+        program,
+        author: author.to_owned(),
+    }
+}
+
+/// The program, exactly the one that is named: what is sent into the session are these bytes.
+fn program(asked: &Asked<'_>) -> Result<(Binary, Vec<u8>), Refusal> {
+    let named = &asked.plan.program;
+    let binary = Binary::inspect(&asked.root.join(&named.path))?;
+    if binary.digest() != named.sha256 {
+        return Err(AgentCode::BinaryChanged
+            .refuse(format!(
+                "{}: the plan names {}, it is {}",
+                escape(binary.path().as_os_str().as_encoded_bytes(), 200),
+                named.sha256,
+                binary.digest()
+            ))
+            .into());
+    }
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(binary.path())
+        .and_then(|file| file.take(MAX_PROGRAM + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Refusal::from(AgentCode::BinaryUnfit.refuse(e)))?;
+    if bytes.len() as u64 > MAX_PROGRAM {
+        let detail = format!("more than {MAX_PROGRAM} bytes: no session takes it");
+        return Err(AgentCode::BinaryUnfit.refuse(detail).into());
+    }
+    if flightproof_core::Digest::of(&bytes) != named.sha256 {
+        let detail = "it changed while it was read";
+        return Err(AgentCode::BinaryChanged.refuse(detail).into());
+    }
+    Ok((binary, bytes))
+}
+
+fn policy(path: &Path) -> Result<Policy, Refusal> {
+    let unreadable = |e: std::io::Error| {
+        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| {
+            file.take(MAX_POLICY_BYTES as u64 + 1)
+                .read_to_end(&mut bytes)
+        })
+        .map_err(unreadable)?;
+    Ok(Policy::parse(&bytes)?)
+}
+
+/// The order of the flight that judges each attempt. Its bundle comes with the attempt.
+fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
+    let (plan, root) = (asked.plan, asked.root);
+    let witness = root.join(&plan.witness.file);
+    let (label, baseline, laid, place) = match &plan.source {
+        AgentSource::Git {
+            repository,
+            baseline,
+        } => {
+            let repository = root.join(repository);
+            let place = place_inside(&witness, &repository);
+            (
+                label_of(&repository),
+                baseline.clone(),
+                Laid { repository },
+                place,
+            )
+        }
+        AgentSource::Tree { baseline } => {
+            if asked.admit.is_some() {
+                let what = "a directory has no branch that could move";
+                return Err(FlightsCode::PlanInvalid.refuse(what).into());
+            }
+            let folder = root.join(baseline);
+            let laid = source::lay_baseline(&folder, &plan.name, work.path())?;
+            let place = place_inside(&witness, &folder);
+            (plan.name.clone(), source::BASELINE.to_owned(), laid, place)
+        }
+    };
+    let mut order = Order::new(&label, (&baseline, ""), &witness)?;
+    order.plan = Some(plan.name.clone());
+    order.grants = plan.change.grants.clone();
+    order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
+    order.identity = plan.change.identity.clone();
+    order.admit = asked.admit.map(str::to_owned);
+    order.source = Some(laid);
+    order.witness_place = place;
+    if let Some(lock) = &plan.change.lock {
+        order.set_lock(&root.join(lock))?;
+    }
+    Ok(order)
+}
+
+fn label_of(repository: &Path) -> String {
+    let name = repository.canonicalize().ok();
+    let name = name.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    name.unwrap_or_else(|| "repository".to_owned())
+}
+
+fn place_inside(file: &Path, directory: &Path) -> Option<RelPath> {
+    let (file, directory) = (file.canonicalize().ok()?, directory.canonicalize().ok()?);
+    RelPath::new(file.strip_prefix(directory).ok()?.to_str()?).ok()
+}
+
+/// What the plan demands of every attempt, and what it lacks for it.
+fn legs(
+    asked: &Asked<'_>,
+    policy: &Policy,
+    order: &Order,
+    tree: &Tree<'_>,
+) -> Result<Vec<Leg>, Refusal> {
+    let witness = order.witness()?;
+    let exposed = witness.refuse_if_inside(tree, order.witness_place.as_ref());
+    let exposed = exposed.err().map(|refused| {
+        let path = refused.detail;
+        format!("expected answers that the agent cannot read: {path} is in its checkout")
+    });
+    Ok(vec![
+        Leg {
+            name: "policy".to_owned(),
+            lacks: policy_lacks(asked, policy, order, &witness),
+        },
+        Leg {
+            name: "witness".to_owned(),
+            lacks: exposed.into_iter().collect(),
+        },
+    ])
+}
+
+fn policy_lacks(
+    asked: &Asked<'_>,
+    policy: &Policy,
+    order: &Order,
+    witness: &Witness,
+) -> Vec<String> {
+    let allow = policy.allow();
+    let (threshold, key) = (policy.threshold(), asked.key.public());
+    let other = policy.repository().filter(|name| *name != order.label);
+    let lacks = [
+        (threshold > 1).then(|| format!("{threshold} signatures, and one key signs here")),
+        policy
+            .authorized(&[key])
+            .is_empty()
+            .then(|| format!("a key that it names, and {} signs here", key.id())),
+        (witness.is_public() && !allow.public_witness)
+            .then(|| "a private witness, or allow.public_witness".to_owned()),
+        (order.narrow.is_some() && !allow.narrowed)
+            .then(|| "the whole tree, or allow.narrowed".to_owned()),
+        other.map(|name| format!("the repository {name}")),
+        policy
+            .witness()
+            .map(|_| "the commitment of one witness, and each flight salts its own".to_owned()),
+    ];
+    lacks.into_iter().flatten().collect()
+}

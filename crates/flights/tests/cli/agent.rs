@@ -1,0 +1,486 @@
+//! `flights agent run` and `flights agent recover`, with a stand-in program, in real sessions.
+
+use crate::environment::{Environment, Run, copy, workspace};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// The cost of one good run of the stand-in, micro-dollars.
+const PAID: u64 = 533_159;
+/// What is held for one run: a budget of one dollar, and the dearest answer.
+const HELD: u64 = 15_000_000;
+
+/// A machine with a key and a cap, where agents may fly.
+fn machine() -> Environment {
+    let environment = Environment::new();
+    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    environment.share_cache();
+    let cap = environment.flights(&["spend", "cap", "total", "--usd", "1000"]);
+    assert_eq!(cap.code, 0, "{}", cap.text);
+    environment
+}
+
+impl Environment {
+    /// Flies a plan of the workspace, or one by its path.
+    fn agent(&self, plan: &str, more: &[&str]) -> Run {
+        let root = workspace();
+        let plan = match Path::new(plan).is_absolute() {
+            true => plan.to_owned(),
+            false => root
+                .join(format!("flights/agent/{plan}.toml"))
+                .display()
+                .to_string(),
+        };
+        let out = self.path("out").display().to_string();
+        let root = root.display().to_string();
+        let mut args = vec!["agent", "run", &plan, "--root", &root, "--out", &out];
+        args.extend(more);
+        let mut command = self.command(&args);
+        command.env("ANTHROPIC_API_KEY", "sk-operator");
+        self.run(&mut command)
+    }
+
+    /// Micro-dollars spent and held, ever.
+    fn money(&self) -> (u64, u64) {
+        let shown = self.flights(&["spend", "show", "--format", "json"]).json();
+        let amount = |name: &str| shown[name].as_u64().unwrap();
+        (amount("spent"), amount("held"))
+    }
+
+    fn report(&self) -> Value {
+        let bytes = fs::read(self.path("out/agent.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The predicate of the certificate.
+    fn predicate(&self) -> Value {
+        let bytes = fs::read(self.path("out/certificate.dsse.json")).unwrap();
+        let envelope: Value = serde_json::from_slice(&bytes).unwrap();
+        let payload = envelope["payload"].as_str().unwrap();
+        let bytes = serde_json::json!({ "$bytes": payload });
+        let payload: flightproof_core::Bytes = serde_json::from_value(bytes).unwrap();
+        let statement: Value = serde_json::from_slice(&payload).unwrap();
+        statement["predicate"].clone()
+    }
+
+    fn nothing_is_left(&self) {
+        assert!(self.listing("tmp").is_empty(), "the temporary folder");
+        let sessions = self.listing("home/.local/state/flightproof/sessions");
+        assert!(sessions.is_empty(), "{:?}", sessions.keys());
+        let locks = self.listing("home/.local/state/flightproof/agent");
+        assert!(
+            !locks.keys().any(|n| n.ends_with(".lock")),
+            "{:?}",
+            locks.keys()
+        );
+    }
+
+    /// A plan of the workspace with something changed in it.
+    fn changed(&self, plan: &str, changes: &[(&str, &str)]) -> String {
+        let file = workspace().join(format!("flights/agent/{plan}.toml"));
+        let mut text = fs::read_to_string(file).unwrap();
+        for (from, to) in changes {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        self.write(&format!("plans/{plan}.toml"), &text)
+    }
+}
+
+/// Flies a plan of the workspace and holds what it says and costs against what is expected.
+fn flown(plan: &str, money: (u64, u64)) -> Environment {
+    let environment = machine();
+    let run = environment.agent(plan, &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(run.stdout.contains("as the plan expects"), "{}", run.text);
+    assert_eq!(environment.money(), money, "{}", run.text);
+    environment.nothing_is_left();
+    let again = environment.flights(&["agent", "recover"]);
+    assert_eq!(again.stdout, "nothing was left\n");
+    assert_eq!(environment.money(), money);
+    environment
+}
+
+#[test]
+fn an_honest_fix_is_certified_on_the_first_attempt() {
+    let environment = flown("honest-fix", (PAID, 0));
+    let report = environment.report();
+    assert_eq!(report["verdict"], "held");
+    let attempt = &report["attempts"][0];
+    assert_eq!(attempt["settled"], PAID);
+    assert_eq!(attempt["turns"], 4);
+    assert_eq!(attempt["version"], "2.1.266");
+    assert_eq!(attempt["hold"], "settled");
+    assert!(attempt.get("requests").is_none(), "it has no proxy");
+    let predicate = environment.predicate();
+    assert_eq!(predicate["inputs"]["request"]["attempt"], 1);
+    let head = &predicate["inputs"]["request"]["head"];
+    assert_eq!(head, &attempt["commit"]);
+    // The bundle that was certified is the one that came out.
+    let bundle = fs::read(environment.path("out/commit.bundle")).unwrap();
+    let digest = flightproof_core::Digest::of(&bundle).to_string();
+    assert_eq!(attempt["bundle"], digest);
+    assert!(predicate.to_string().contains(&digest));
+}
+
+#[test]
+fn a_refusal_goes_back_and_the_second_attempt_is_certified() {
+    let environment = flown("fix-after-feedback", (2 * PAID, 0));
+    let report = environment.report();
+    let attempts = report["attempts"].as_array().unwrap();
+    let codes: Vec<_> = attempts
+        .iter()
+        .map(|attempt| attempt["code"].as_str())
+        .collect();
+    assert_eq!(codes, [Some("certifier/CASE_STDOUT_MISMATCH"), None]);
+    assert_eq!(environment.predicate()["inputs"]["request"]["attempt"], 2);
+}
+
+#[test]
+fn the_same_bytes_end_the_loop() {
+    let environment = flown("same-bytes", (2 * PAID, 0));
+    let report = environment.report();
+    assert_eq!(report["code"], "agent/PROPOSAL_REPEATED");
+    assert!(!environment.path("out/certificate.dsse.json").exists());
+}
+
+#[test]
+fn wrong_attempts_are_used_up() {
+    let environment = flown("never-right", (2 * PAID, 0));
+    let notes = environment.report()["notes"].to_string();
+    assert!(
+        notes.contains("attempt 2: certifier/CASE_STDOUT_MISMATCH"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_run_at_its_limit_proposes_nothing_and_is_settled() {
+    let environment = flown("limit-exhausted", (2_040_000, 0));
+    assert!(!environment.path("out/commit.bundle").exists());
+}
+
+#[test]
+fn an_overspent_run_is_settled_at_what_it_cost() {
+    flown("overspending", (7_000_000, 0));
+}
+
+#[test]
+fn a_hanging_program_keeps_its_hold_and_is_followed_by_none() {
+    let environment = flown("hanging", (0, HELD));
+    let run = environment.report()["attempts"][0]["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let evidence = "0".repeat(64);
+    let resolved = environment.flights(&[
+        "spend",
+        "resolve",
+        &run,
+        "--as",
+        "0.4",
+        "--evidence",
+        &evidence,
+    ]);
+    assert_eq!(resolved.code, 0, "{}", resolved.text);
+    assert_eq!(environment.money(), (400_000, 0));
+}
+
+#[test]
+fn an_interrupted_program_that_says_its_cost_is_settled_at_that() {
+    flown("interrupted", (500_000, 0));
+}
+
+#[test]
+fn a_dying_program_keeps_its_hold() {
+    flown("dying", (0, HELD));
+}
+
+#[test]
+fn a_change_without_a_commit_is_no_proposal() {
+    let environment = flown("no-commit", (2 * PAID, 0));
+    let detail = environment.report()["attempts"][1]["detail"].to_string();
+    assert!(detail.contains("no commit was made"), "{detail}");
+}
+
+#[test]
+fn several_results_are_none() {
+    flown("several-results", (0, HELD));
+}
+
+#[test]
+fn a_commit_that_breaks_the_importer_s_rules_does_not_come_out() {
+    for (plan, code) in [
+        ("two-commits", "importer/COMMIT_COUNT"),
+        ("outside-grant", "importer/PATH_NOT_GRANTED"),
+    ] {
+        let environment = flown(plan, (PAID, 0));
+        let detail = environment.report()["attempts"][0]["detail"].to_string();
+        assert!(detail.contains(code), "{detail}");
+        assert!(!environment.path("out/commit.bundle").exists());
+    }
+}
+
+#[test]
+fn an_agent_finds_no_secret_and_no_way_out_and_its_hooks_are_not_run() {
+    for plan in ["secrets", "escape", "hooks"] {
+        flown(plan, (PAID, 0));
+    }
+    assert!(!Path::new("/tmp/agent-canary").exists());
+}
+
+/// A provider that answers every request with success, and tells what it was sent.
+fn provider() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let (told, requests) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut bytes = vec![0; 4096];
+            let mut read = 0;
+            while !bytes[..read].ends_with(b"{}") {
+                match stream.read(&mut bytes[read..]) {
+                    Ok(more) if more > 0 => read += more,
+                    _ => break,
+                }
+            }
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+            let _ = stream.write_all(answer.as_bytes());
+            let _ = told.send(String::from_utf8_lossy(&bytes[..read]).into_owned());
+        }
+    });
+    (host, requests)
+}
+
+#[test]
+fn a_provider_is_reached_by_the_named_endpoint_only_and_the_key_stays_outside() {
+    let environment = machine();
+    let (host, requests) = provider();
+    let endpoints = format!("endpoints = [\"POST {host}/v1/messages\"]");
+    let plan = environment.changed(
+        "honest-fix",
+        &[
+            ("offline = true", &endpoints),
+            ("scenario honest", "scenario online"),
+        ],
+    );
+    let run = environment.agent(&plan, &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let attempt = &environment.report()["attempts"][0];
+    assert_eq!(
+        (&attempt["requests"], &attempt["requestsRefused"]),
+        (&1.into(), &1.into())
+    );
+    let sent = requests.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(
+        sent.starts_with("POST /v1/messages?beta=true HTTP/1.1\r\n"),
+        "{sent}"
+    );
+    assert!(sent.contains("x-api-key: sk-operator\r\n"), "{sent}");
+    assert!(!sent.contains("held-outside"), "{sent}");
+    assert!(requests.try_recv().is_err(), "only one request came");
+    environment.nothing_is_left();
+}
+
+#[test]
+fn a_result_without_a_request_to_the_provider_is_made_up() {
+    let environment = machine();
+    let (host, _requests) = provider();
+    let endpoints = format!("endpoints = [\"POST {host}/v1/messages\"]");
+    let plan = environment.changed(
+        "honest-fix",
+        &[
+            ("offline = true", &endpoints),
+            (
+                "attempts = 1",
+                "attempts = 1\ncode = \"agent/PROXY_DISAGREES\"",
+            ),
+        ],
+    );
+    let run = environment.agent(&plan, &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(environment.money(), (0, HELD));
+}
+
+#[test]
+fn a_plan_that_can_never_succeed_is_refused_before_money_is_held() {
+    let environment = machine();
+    let demanding = fs::read_to_string(workspace().join("flights/agent/policy.json")).unwrap();
+    let two = environment.write(
+        "two.json",
+        &demanding.replace("\"threshold\": 1", "\"threshold\": 2"),
+    );
+    let witness = fs::read_to_string(workspace().join("flights/witness/pricing.json")).unwrap();
+    let exposed = environment.path("exposed");
+    copy(&workspace().join("fixtures/pricing/baseline"), &exposed);
+    fs::write(exposed.join("answers.json"), witness).unwrap();
+    let exposed = exposed.display().to_string();
+    let none = ("[expect]\nattempts = 1\n", "");
+    for (changes, code) in [
+        (
+            vec![none, ("flights/agent/policy.json", &two)],
+            "agent/PLAN_HOPELESS",
+        ),
+        (
+            vec![none, ("fixtures/pricing/baseline", &exposed)],
+            "agent/PLAN_HOPELESS",
+        ),
+        (
+            vec![none, ("claude-opus-5", "gpt-5")],
+            "agent/PLAN_HOPELESS",
+        ),
+        (vec![none, ("offline = true\n", "")], "agent/PLAN_HOPELESS"),
+        (
+            vec![
+                none,
+                ("offline = true", "offline = true\nbudget_usd = \"1.01\""),
+            ],
+            "agent/LIMIT_WIDENED",
+        ),
+        (
+            vec![none, ("budget_usd = \"1\"", "budget_usd = \"0\"")],
+            "agent/LIMIT_INVALID",
+        ),
+        (
+            vec![none, ("profile = \"claude\"", "profile = \"codex\"")],
+            "agent/ACCOUNTING_UNSUPPORTED",
+        ),
+    ] {
+        let plan = environment.changed("honest-fix", &changes);
+        let run = environment.agent(&plan, &["--format", "json"]);
+        assert_eq!(run.code, 20, "{code}: {}", run.text);
+        assert_eq!(run.json()["code"], code, "{}", run.text);
+    }
+    assert_eq!(environment.money(), (0, 0));
+    environment.nothing_is_left();
+    let many = environment.agent("honest-fix", &["--attempts", "17", "--format", "json"]);
+    assert_eq!(many.json()["code"], "agent/LIMIT_WIDENED", "{}", many.text);
+}
+
+#[test]
+fn another_program_than_the_named_one_is_not_started() {
+    let environment = machine();
+    let program = environment.path("agent.sh");
+    fs::copy(workspace().join("fixtures/agent/worker.sh"), &program).unwrap();
+    let path = program.display().to_string();
+    let changes = [
+        ("fixtures/agent/worker.sh", path.as_str()),
+        ("[expect]\nattempts = 1\n", ""),
+    ];
+    let plan = environment.changed("honest-fix", &changes);
+    let mut text = fs::read_to_string(&program).unwrap();
+    text.push('\n');
+    fs::write(&program, text).unwrap();
+    let run = environment.agent(&plan, &["--format", "json"]);
+    assert_eq!(run.json()["code"], "agent/BINARY_CHANGED", "{}", run.text);
+    assert_eq!(environment.money(), (0, 0));
+}
+
+#[test]
+fn without_a_cap_nothing_is_held_and_nothing_is_started() {
+    let environment = Environment::new();
+    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    environment.share_cache();
+    let plan = environment.changed("honest-fix", &[("[expect]\nattempts = 1\n", "")]);
+    let run = environment.agent(&plan, &["--format", "json"]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    let report = run.json();
+    assert_eq!(report["code"], "agent/HOLD_REFUSED");
+    assert!(
+        report["detail"].to_string().contains("CAP_MISSING"),
+        "{}",
+        run.text
+    );
+    environment.nothing_is_left();
+}
+
+#[test]
+fn a_certified_commit_moves_its_branch_if_that_was_asked() {
+    let environment = Environment::with_pricing();
+    let cap = environment.flights(&["spend", "cap", "total", "--usd", "100"]);
+    assert_eq!(cap.code, 0, "{}", cap.text);
+    let repository = environment.path("repo").display().to_string();
+    let source = format!("git = {{ repository = \"{repository}\", baseline = \"main\" }}");
+    let tree = "tree = { baseline = \"fixtures/pricing/baseline\" }";
+    let plan = environment.changed("honest-fix", &[(tree, &source)]);
+    let checked_out = environment.agent(&plan, &["--admit", "main", "--format", "json"]);
+    assert_eq!(environment.money(), (0, 0), "{}", checked_out.text);
+    let run = environment.agent(&plan, &["--admit", "release"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let report = environment.report();
+    assert_eq!(report["verdict"], "admitted");
+    let tip = environment.git(&["rev-parse", "release"]);
+    assert_eq!(report["attempts"][0]["commit"], tip);
+    environment.git(&["fsck", "--strict"]);
+    assert!(environment.path("out/receipt.json").exists());
+}
+
+/// Lines of progress of a certified flight: a run is killed before the first and after each.
+const STAGES: usize = 12;
+
+#[test]
+fn a_killed_flight_leaves_nothing_open_and_is_never_started_again() {
+    let environment = machine();
+    let mut recovered = 0;
+    for stage in 0..=STAGES {
+        let pause = [0, 40, 150, 400][stage % 4];
+        kill_after(&environment, stage, Duration::from_millis(pause));
+        let before = environment
+            .flights(&["spend", "show", "--format", "json"])
+            .json();
+        let run = environment.flights(&["agent", "recover", "--format", "json"]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        recovered += run.json()["runs"].as_array().unwrap().len();
+        environment.nothing_is_left();
+        let after = environment
+            .flights(&["spend", "show", "--format", "json"])
+            .json();
+        for hold in after["live"].as_array().unwrap() {
+            assert_eq!(hold["state"], "unknown", "{before} {after}");
+        }
+        let again = environment.flights(&["agent", "recover"]);
+        assert_eq!(again.stdout, "nothing was left\n");
+    }
+    assert!(
+        recovered >= 3,
+        "only {recovered} runs were left: the kills come too late"
+    );
+    let run = environment.agent("honest-fix", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+}
+
+fn kill_after(environment: &Environment, stages: usize, pause: Duration) {
+    let root = workspace();
+    let plan = root
+        .join("flights/agent/honest-fix.toml")
+        .display()
+        .to_string();
+    let (root, out) = (
+        root.display().to_string(),
+        environment.path("out").display().to_string(),
+    );
+    let mut command = environment.command(&["agent", "run", &plan, "--root", &root, "--out", &out]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    for _ in 0..stages {
+        line.clear();
+        if progress.read_line(&mut line).unwrap() == 0 {
+            break;
+        }
+    }
+    std::thread::sleep(pause);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let _ = progress.read_to_string(&mut line);
+}
