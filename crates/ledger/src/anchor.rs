@@ -6,7 +6,7 @@
 //! behind the ledger, never ahead of it.
 
 use crate::{LedgerCode, LedgerError};
-use flightproof_core::Digest;
+use flightproof_core::{Digest, Hasher};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -32,6 +32,15 @@ impl Head {
             seq: 0,
             chain: Digest::keyed(b"flightproof-ledger-v2", identity),
         }
+    }
+
+    /// The chain's digest of a commit: what it changed, after all before it, and how many rows there
+    /// are since.
+    pub(crate) fn link(changes: &Digest, rows: u64) -> Digest {
+        let mut hasher = Hasher::new();
+        hasher.update(changes.as_bytes());
+        hasher.update(&rows.to_be_bytes());
+        hasher.finish()
     }
 }
 

@@ -30,6 +30,9 @@ flightproof_core::refusal_codes! {
         /// A commit failed, or an earlier one on this handle did.
         CommitUncertain = "COMMIT_UNCERTAIN", Environment,
             "a write to the ledger failed, and whether it is on disk is unknown", "after a failed commit only a fresh reading tells the truth", "free disk space or look at the disk, then run again: the next run reads what is really there";
+        /// There is no room left.
+        LedgerFull = "LEDGER_FULL", Environment,
+            "there is no room left on the disk under the ledger", "what cannot be written must not be taken for written; everything that was acknowledged is still there", "free space where the state directory lies, then run again";
         /// Closing did not end well.
         CloseUncertain = "CLOSE_UNCERTAIN", Environment,
             "whether everything was put away cannot be told", "an earlier success must not hide a close that failed", "look at the named owner and at the disk; nothing acknowledged depends on the close";

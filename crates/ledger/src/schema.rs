@@ -3,12 +3,14 @@
 //! A table's text is kept exactly as SQLite stores it, so that a ledger whose tables are not those
 //! of its version is refused. A change of any text below is a new version with its own migration.
 
-use crate::store::unreadable;
+use crate::anchor::Head;
+use crate::store::{store_head, unreadable};
 use crate::{LedgerCode, LedgerError};
-use rusqlite::{Connection, TransactionBehavior};
+use flightproof_core::Digest;
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 /// Version of the tables; grows with every change of them.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 /// "FLTP": tells our file from any other SQLite file.
 const APPLICATION: i64 = 0x464c_5450;
 
@@ -26,6 +28,11 @@ pub(crate) fn bring_up_to_date(
         1 => {
             check(connection, VERSION_1)?;
             migrate_1(connection, &identity()?)?;
+            check(connection, CURRENT)
+        }
+        2 => {
+            check(connection, &version_2())?;
+            migrate_2(connection)?;
             check(connection, CURRENT)
         }
         newer if newer > VERSION => Err(LedgerCode::LedgerTooNew
@@ -78,8 +85,68 @@ fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), Led
     ))
     .map_err(unreadable)?;
     finish(&tx, identity)?;
+    count_from(&tx, Head::first(identity))?;
     tx.commit()
         .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+/// From version 2: heads say how many rows there are. Those that were written stay, for the anchor;
+/// one more follows them, which counts.
+fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(unreadable)?;
+    if version(&tx)? == VERSION {
+        return Ok(());
+    }
+    let identity: [u8; 16] = tx
+        .query_row("SELECT id FROM identity WHERE one = 1", (), |row| {
+            row.get(0)
+        })
+        .map_err(unreadable)?;
+    let last = tx
+        .query_row(
+            "SELECT seq, chain FROM heads ORDER BY seq DESC LIMIT 1",
+            (),
+            |row| {
+                Ok(Head {
+                    seq: row.get::<_, i64>(0)?.cast_unsigned(),
+                    chain: Digest::from_bytes(row.get(1)?),
+                })
+            },
+        )
+        .optional()
+        .map_err(unreadable)?;
+    tx.execute_batch(&format!(
+        "ALTER TABLE heads RENAME TO heads_2;
+         {HEADS};
+         INSERT INTO heads (slot, seq, chain) SELECT slot, seq, chain FROM heads_2;
+         DROP TABLE heads_2"
+    ))
+    .map_err(unreadable)?;
+    count_from(&tx, last.unwrap_or(Head::first(&identity)))?;
+    tx.pragma_update(None, "user_version", VERSION)
+        .map_err(unreadable)?;
+    tx.commit()
+        .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+/// Writes the head after `last`, which counts the rows that there are.
+fn count_from(tx: &Connection, last: Head) -> Result<(), LedgerError> {
+    let mut rows = 0;
+    for table in crate::export::TABLES {
+        let sql = format!("SELECT COUNT(*) FROM {}", table.name);
+        let count: i64 = tx
+            .query_row(&sql, (), |row| row.get(0))
+            .map_err(unreadable)?;
+        rows += count.cast_unsigned();
+    }
+    let changes = Digest::keyed(b"flightproof-ledger-counted", last.chain.as_bytes());
+    let head = Head {
+        seq: last.seq + 1,
+        chain: Head::link(&changes, rows),
+    };
+    store_head(tx, head, &changes, rows).map_err(unreadable)
 }
 
 fn finish(tx: &Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
@@ -134,11 +201,26 @@ const ONE_PER_KEY: &str =
     "CREATE UNIQUE INDEX one_per_key ON admissions (repository, branch, baseline, head)
     WHERE state <> 'not-applied'";
 
+/// The last commits: what each changed, how many rows there were after it, and the digest over both.
+/// The first two are absent of what version 2 wrote.
+const HEADS: &str = "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, changes BLOB CHECK (length(changes) = 32), rows INTEGER CHECK ((rows IS NULL) = (changes IS NULL)), chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT";
+
+/// Version 2: heads without a count.
+const HEADS_2: &str = "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT";
+
+fn version_2() -> Vec<&'static str> {
+    let table = |text: &&'static str| match *text {
+        HEADS => HEADS_2,
+        other => other,
+    };
+    CURRENT.iter().map(table).collect()
+}
+
 /// Today's tables. Each row carries `seal`, a digest of its other columns: SQLite has no checksums
 /// for the pages of its main file, and a changed bit must never read as another amount or state.
 const CURRENT: &[&str] = &[
     "CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL CHECK (length(id) = 16)) STRICT",
-    "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT",
+    HEADS,
     "CREATE TABLE admissions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     repository TEXT NOT NULL,

@@ -67,7 +67,69 @@ fn a_ledger_put_back_from_an_old_copy_refuses() {
     put_back(&old, &state);
     assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerBehind);
     put_back(&newest, &state);
-    assert_eq!(Ledger::open(&state).unwrap().head().unwrap().seq, 2);
+    // The migration is a commit too.
+    let ledger = Ledger::open(&state).unwrap();
+    assert_eq!(ledger.head().unwrap().seq, 3);
+    assert_eq!(ledger.check().unwrap(), 3);
+}
+
+/// Makes a ledger of today one of version 2, whose heads did not count.
+fn version_2(state: &Path) {
+    poke(
+        state,
+        "ALTER TABLE heads RENAME TO heads_3;
+         CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT;
+         INSERT INTO heads SELECT slot, seq, chain FROM heads_3;
+         DROP TABLE heads_3;
+         PRAGMA user_version = 2;",
+    );
+}
+
+#[test]
+fn a_ledger_of_version_2_is_brought_up_and_counted() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    (0..5).for_each(|branch| intend(&mut ledger, branch));
+    ledger.close().unwrap();
+    version_2(&state);
+    let mut ledger = Ledger::open(&state).unwrap();
+    assert_eq!(ledger.head().unwrap().seq, 6);
+    intend(&mut ledger, 9);
+    assert_eq!(
+        (ledger.check().unwrap(), ledger.head().unwrap().seq),
+        (6, 7)
+    );
+    ledger.close().unwrap();
+    // One that holds nothing has no head to follow.
+    let empty = state.with_file_name("empty");
+    drop(Ledger::open(&empty).unwrap());
+    version_2(&empty);
+    assert_eq!(Ledger::open(&empty).unwrap().check().unwrap(), 0);
+}
+
+#[test]
+fn a_row_that_was_taken_is_noticed() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    (0..3).for_each(|branch| intend(&mut ledger, branch));
+    ledger.close().unwrap();
+    let whole = state.with_file_name("whole");
+    copy(&state, &whole);
+    std::fs::copy(state.join(Ledger::ANCHOR), whole.join(Ledger::ANCHOR)).unwrap();
+    poke(&state, "DELETE FROM admissions WHERE id = 2");
+    assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerDamaged);
+    // A count that was made to fit is not the one of its head.
+    poke(&state, "UPDATE heads SET rows = rows - 1 WHERE seq = 3");
+    assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerDamaged);
+    // And one that is gone is no permission.
+    poke(
+        &state,
+        "UPDATE heads SET rows = NULL, changes = NULL WHERE seq = 3",
+    );
+    assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerDamaged);
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&whole, PermissionsExt::from_mode(0o700)).unwrap();
+    assert_eq!(Ledger::open(&whole).unwrap().check().unwrap(), 3);
 }
 
 #[test]
@@ -184,7 +246,10 @@ fn the_first_head_cannot_stand_for_one_that_is_too_far_on() {
     let early = std::fs::read(&anchor).unwrap();
     ledger.close().unwrap();
     // As many commits as the ledger remembers, and one more.
-    poke(&state, "UPDATE heads SET seq = 1025 WHERE slot = 1");
+    poke(
+        &state,
+        "UPDATE heads SET seq = 1025, changes = NULL, rows = NULL WHERE slot = 1",
+    );
     std::fs::write(&anchor, early).unwrap();
     assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerUnanchored);
 }
@@ -320,5 +385,5 @@ fn eight_migrations_at_once_are_one() {
     });
     let ledger = Ledger::open(&state).unwrap();
     assert_eq!(ledger.open_intents().unwrap().len(), 9);
-    assert_eq!(ledger.head().unwrap().seq, 8);
+    assert_eq!(ledger.head().unwrap().seq, 9);
 }

@@ -168,7 +168,7 @@ impl AgentPlan {
     /// What the operator allows.
     ///
     /// # Errors
-    /// `LIMIT_INVALID`
+    /// `PLAN_INVALID`
     pub fn operator_limits(&self) -> Result<Limits, Refusal> {
         let PlanLimits {
             budget_usd,
@@ -176,11 +176,11 @@ impl AgentPlan {
             metering,
             ..
         } = &self.limits;
-        Ok(Limits::parse(
-            budget_usd,
-            &max_turns.to_string(),
-            *metering,
-        )?)
+        Limits::parse(budget_usd, &max_turns.to_string(), *metering).map_err(|e| {
+            FlightsCode::PlanInvalid
+                .refuse(format!("limits: {}", e.detail))
+                .into()
+        })
     }
 
     /// How long the program is waited for.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -227,11 +227,19 @@ fn a_commit_that_breaks_the_importer_s_rules_does_not_come_out() {
 }
 
 #[test]
-fn an_agent_finds_no_secret_and_no_way_out_and_its_hooks_are_not_run() {
-    for plan in ["secrets", "escape", "hooks"] {
-        flown(plan, (PAID, 0));
-    }
+fn an_agent_finds_no_secret_to_commit() {
+    flown("secrets", (PAID, 0));
+}
+
+#[test]
+fn an_agent_finds_no_way_out_of_its_session() {
+    flown("escape", (PAID, 0));
     assert!(!Path::new("/tmp/agent-canary").exists());
+}
+
+#[test]
+fn hooks_that_an_agent_leaves_are_not_run() {
+    flown("hooks", (PAID, 0));
 }
 
 /// A provider that answers every request with success, and tells what it was sent.
@@ -345,7 +353,7 @@ fn a_plan_that_can_never_succeed_is_refused_before_money_is_held() {
         ),
         (
             vec![none, ("budget_usd = \"1\"", "budget_usd = \"0\"")],
-            "agent/LIMIT_INVALID",
+            "flights/PLAN_INVALID",
         ),
         (
             vec![none, ("profile = \"claude\"", "profile = \"codex\"")],
@@ -421,41 +429,70 @@ fn a_certified_commit_moves_its_branch_if_that_was_asked() {
     assert!(environment.path("out/receipt.json").exists());
 }
 
-/// Lines of progress of a certified flight: a run is killed before the first and after each.
-const STAGES: usize = 12;
+/// States of a run, and what is left of its hold if its driver dies there: nothing, all of it, or what
+/// it had cost.
+const STATES: [(&str, (u64, u64)); 5] = [
+    ("opening", (0, 0)),
+    ("launching", (0, HELD)),
+    ("capturing", (PAID, 0)),
+    ("closing", (PAID, 0)),
+    ("settling", (PAID, 0)),
+];
 
 #[test]
-fn a_killed_flight_leaves_nothing_open_and_is_never_started_again() {
-    let environment = machine();
-    let mut recovered = 0;
-    for stage in 0..=STAGES {
-        let pause = [0, 40, 150, 400][stage % 4];
-        kill_after(&environment, stage, Duration::from_millis(pause));
-        let before = environment
-            .flights(&["spend", "show", "--format", "json"])
-            .json();
-        let run = environment.flights(&["agent", "recover", "--format", "json"]);
-        assert_eq!(run.code, 0, "{}", run.text);
-        recovered += run.json()["runs"].as_array().unwrap().len();
-        environment.nothing_is_left();
-        let after = environment
-            .flights(&["spend", "show", "--format", "json"])
-            .json();
-        for hold in after["live"].as_array().unwrap() {
-            assert_eq!(hold["state"], "unknown", "{before} {after}");
+fn a_run_whose_driver_is_killed_is_ended_and_never_started_again() {
+    let mut seen = Vec::new();
+    for (state, money) in STATES {
+        let environment = machine();
+        if !killed_in(&environment, state) {
+            continue;
         }
+        seen.push(state);
+        let run = environment.flights(&["agent", "recover", "--format", "json"]);
+        assert_eq!(run.code, 0, "{state}: {}", run.text);
+        assert_eq!(
+            run.json()["runs"].as_array().unwrap().len(),
+            1,
+            "{state}: {}",
+            run.text
+        );
+        assert_eq!(environment.money(), money, "{state}");
+        environment.nothing_is_left();
         let again = environment.flights(&["agent", "recover"]);
-        assert_eq!(again.stdout, "nothing was left\n");
+        assert_eq!(again.stdout, "nothing was left\n", "{state}");
+        assert_eq!(environment.money(), money, "{state}");
     }
     assert!(
-        recovered >= 3,
-        "only {recovered} runs were left: the kills come too late"
+        seen.contains(&"opening") && seen.contains(&"launching"),
+        "{seen:?}"
     );
-    let run = environment.agent("honest-fix", &[]);
-    assert_eq!(run.code, 0, "{}", run.text);
 }
 
-fn kill_after(environment: &Environment, stages: usize, pause: Duration) {
+/// Starts a flight and kills it when its run is in a state. False if it was never seen there.
+fn killed_in(environment: &Environment, state: &str) -> bool {
+    let mut child = started(environment, Stdio::null());
+    let wanted = format!("\"state\":\"{state}\"");
+    let folder = environment.state().join("agent");
+    let caught = loop {
+        let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut texts = files.map(|file| fs::read_to_string(file.path()).unwrap_or_default());
+        if texts.any(|text| text.contains(&wanted)) {
+            break true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            break false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // It may have gone on between the look and the kill.
+    let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut texts = files.map(|file| fs::read_to_string(file.path()).unwrap_or_default());
+    caught && texts.any(|text| text.contains(&wanted))
+}
+
+fn started(environment: &Environment, progress: Stdio) -> Child {
     let root = workspace();
     let plan = root
         .join("flights/agent/honest-fix.toml")
@@ -465,22 +502,35 @@ fn kill_after(environment: &Environment, stages: usize, pause: Duration) {
         root.display().to_string(),
         environment.path("out").display().to_string(),
     );
-    let mut command = environment.command(&["agent", "run", &plan, "--root", &root, "--out", &out]);
-    let mut child = command
+    environment
+        .command(&["agent", "run", &plan, "--root", &root, "--out", &out])
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stderr(progress)
         .spawn()
-        .unwrap();
-    let mut progress = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    for _ in 0..stages {
-        line.clear();
-        if progress.read_line(&mut line).unwrap() == 0 {
-            break;
+        .unwrap()
+}
+
+#[test]
+fn a_flight_that_is_killed_while_its_commit_is_judged_keeps_the_bundle_and_the_next_one_reports_it()
+{
+    let environment = machine();
+    for stages in [1, 7, 11] {
+        let mut child = started(&environment, Stdio::piped());
+        let mut progress = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        for _ in 0..stages {
+            line.clear();
+            assert_ne!(progress.read_line(&mut line).unwrap(), 0);
         }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let _ = progress.read_to_string(&mut line);
     }
-    std::thread::sleep(pause);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let _ = progress.read_to_string(&mut line);
+    assert_eq!(environment.money(), (3 * PAID, 0));
+    let run = environment.agent("honest-fix", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let line = "recovered   agent plan honest-fix, run ";
+    assert_eq!(run.stderr.matches(line).count(), 1, "{}", run.text);
+    environment.nothing_is_left();
+    assert_eq!(environment.money(), (4 * PAID, 0));
 }

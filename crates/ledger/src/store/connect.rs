@@ -86,10 +86,15 @@ fn settle_log(connection: &Connection) -> Result<(), LedgerError> {
 /// whole when asked for.
 pub(super) fn check_whole(connection: &Connection, file: &Path) -> Result<(), LedgerError> {
     settle_log(connection)?;
-    if std::fs::metadata(file).map_err(unreadable)?.len() > SMALL {
-        return Ok(());
+    match is_small(file)? {
+        true => check_all(connection),
+        false => Ok(()),
     }
-    check_all(connection)
+}
+
+/// Whether it is looked over as a whole each time it is opened.
+pub(super) fn is_small(file: &Path) -> Result<bool, LedgerError> {
+    Ok(std::fs::metadata(file).map_err(unreadable)?.len() <= SMALL)
 }
 
 /// SQLite's own check of every page, row and index.

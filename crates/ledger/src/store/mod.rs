@@ -7,8 +7,9 @@ mod writing;
 
 pub(crate) use connect::check_private;
 pub use shared::{Shared, Writer};
-pub(crate) use writing::Table;
+use writing::Counted;
 pub use writing::{Reading, Writing};
+pub(crate) use writing::{Table, store_head};
 
 use crate::anchor::{Anchor, Head};
 use crate::{AdmissionLock, LedgerCode, LedgerError, faults};
@@ -29,7 +30,7 @@ pub struct Ledger {
     identity: [u8; 16],
     directory: PathBuf,
     /// The last head this handle wrote.
-    last: Option<Head>,
+    last: Option<Counted>,
     poisoned: bool,
 }
 
@@ -70,6 +71,9 @@ impl Ledger {
             poisoned: false,
         };
         ledger.hold_against_anchor()?;
+        if connect::is_small(&file)? {
+            ledger.check_count()?;
+        }
         Ok(ledger)
     }
 
@@ -121,7 +125,7 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::read`].
     pub fn head(&self) -> Result<Head, LedgerError> {
-        self.read(|reading| reading.head(&self.anchor, &self.identity))
+        self.read(|reading| Ok(reading.head(&self.anchor, &self.identity)?.head))
     }
 
     /// Reads, all of it at one moment.
@@ -156,7 +160,7 @@ impl Ledger {
         let tx = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(unreadable)?;
+            .map_err(of_storage)?;
         let writing = Writing::begin(&tx, &self.anchor, &self.identity, self.last)?;
         let answer = change(&writing);
         if writing.storage_failed() {
@@ -167,7 +171,9 @@ impl Ledger {
             );
         }
         let answer = answer?;
-        let Some((head, at_once)) = writing.finish()? else {
+        let finished = writing.finish();
+        self.poisoned = writing.storage_failed();
+        let Some((at, at_once)) = finished? else {
             return Ok(answer);
         };
         faults::reach(faults::Point::BeforeCommit);
@@ -177,11 +183,11 @@ impl Ledger {
         faults::reach(faults::Point::AfterCommit);
         let anchored = committed.and_then(|()| {
             self.anchor
-                .advance(&self.identity, head, at_once)
+                .advance(&self.identity, at.head, at_once)
                 .map_err(|e| LedgerCode::CommitUncertain.refuse(e.detail))
         });
         drop(turn);
-        self.last = Some(head);
+        self.last = Some(at);
         if anchored.is_err() {
             self.poisoned = true;
         }
@@ -196,13 +202,27 @@ impl Ledger {
     pub fn check(&self) -> Result<u64, LedgerError> {
         self.usable()?;
         connect::check_all(&self.connection)?;
-        self.head()?;
+        self.check_count()?;
         self.read(|r| {
             let mut rows = 0;
             for table in crate::export::TABLES {
                 rows += r.count_whole(table)?;
             }
             Ok(rows)
+        })
+    }
+
+    /// No row ever goes, so a row that is missing was taken: all rows there are, against those the
+    /// head says were written.
+    fn check_count(&self) -> Result<(), LedgerError> {
+        self.read(|r| {
+            let (written, found) = (r.head(&self.anchor, &self.identity)?.rows, r.count_all()?);
+            match written {
+                Some(written) if written == found => Ok(()),
+                Some(written) => Err(LedgerCode::LedgerDamaged
+                    .refuse(format!("{found} rows, and {written} were written"))),
+                None => Err(LedgerCode::LedgerDamaged.refuse("its rows are not counted")),
+            }
         })
     }
 
@@ -234,7 +254,52 @@ pub(crate) fn unreadable(reason: impl std::fmt::Display) -> LedgerError {
     LedgerCode::LedgerUnreadable.refuse(reason)
 }
 
+/// What the storage refused: a full disk has a cure of its own.
+pub(crate) fn of_storage(error: rusqlite::Error) -> LedgerError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => LedgerCode::LedgerFull.refuse(error),
+        _ => unreadable(error),
+    }
+}
+
 /// SQLite integers are signed; a time beyond them is as good as the last one.
 pub(crate) fn seconds(unix: u64) -> i64 {
     i64::try_from(unix).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cap, Scope};
+    use flightproof_core::MicroUsd;
+
+    #[test]
+    fn a_full_disk_is_said_by_name_and_loses_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("state");
+        let mut ledger = Ledger::open(&state).unwrap();
+        let cap = Cap::usd(MicroUsd::from_micros(1_000_000).unwrap());
+        let pages: i64 = ledger
+            .connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        ledger
+            .connection
+            .pragma_update(None, "max_page_count", pages + 1)
+            .unwrap();
+        let mut stated = 0;
+        let refused = loop {
+            match ledger.state_cap(Scope::Total, cap, stated) {
+                Ok(()) => stated += 1,
+                Err(refused) => break refused,
+            }
+            assert!(stated < 10_000, "the disk never fills");
+        };
+        assert_eq!(refused.code, LedgerCode::LedgerFull);
+        let poisoned = ledger.state_cap(Scope::Total, cap, 0).map_err(|e| e.code);
+        assert_eq!(poisoned, Err(LedgerCode::CommitUncertain));
+        let ledger = ledger.reopen().unwrap();
+        assert_eq!(ledger.head().unwrap().seq, stated);
+        assert!(ledger.check().unwrap() >= stated);
+    }
 }

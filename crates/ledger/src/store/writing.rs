@@ -1,12 +1,19 @@
 use crate::anchor::{Anchor, Head, REMEMBERED};
 use crate::seal;
-use crate::store::unreadable;
+use crate::store::{of_storage, unreadable};
 use crate::{LedgerCode, LedgerError};
 use flightproof_core::{Digest, Hasher};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::OnceLock;
+
+/// A head, and how many rows there are at it; not known of one that an older version wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) head: Head,
+    pub(super) rows: Option<u64>,
+}
 
 /// One moment of the ledger.
 #[derive(Debug)]
@@ -24,7 +31,11 @@ impl<'a> Reading<'a> {
     }
 
     /// The last commit, found from the anchored one: an anchor may be behind, never ahead.
-    pub(super) fn head(&self, anchor: &Anchor, identity: &[u8; 16]) -> Result<Head, LedgerError> {
+    pub(super) fn head(
+        &self,
+        anchor: &Anchor,
+        identity: &[u8; 16],
+    ) -> Result<Counted, LedgerError> {
         self.head_from(anchor.read(identity)?, identity, None)
     }
 
@@ -33,29 +44,34 @@ impl<'a> Reading<'a> {
         &self,
         anchored: Head,
         identity: &[u8; 16],
-        last: Option<Head>,
-    ) -> Result<Head, LedgerError> {
-        let mut head = if last == Some(anchored) {
-            anchored
-        } else {
-            self.anchored(anchored, identity)?
+        last: Option<Counted>,
+    ) -> Result<Counted, LedgerError> {
+        let mut at = match last {
+            Some(last) if last.head == anchored => last,
+            _ => self.anchored(anchored, identity)?,
         };
         for _ in 0..REMEMBERED {
-            match self.head_at(head.seq + 1)? {
-                Some(next) if next.seq == head.seq + 1 => head = next,
+            match self.head_at(at.head.seq + 1)? {
+                Some(next) if next.head.seq == at.head.seq + 1 => at = next,
                 _ => break,
             }
         }
-        Ok(head)
+        Ok(at)
     }
 
-    fn anchored(&self, anchored: Head, identity: &[u8; 16]) -> Result<Head, LedgerError> {
+    fn anchored(&self, anchored: Head, identity: &[u8; 16]) -> Result<Counted, LedgerError> {
         let found = match anchored.seq {
-            0 => Some(Head::first(identity)),
+            0 => Some(Counted {
+                head: Head::first(identity),
+                rows: Some(0),
+            }),
             seq => self.head_at(seq)?,
         };
-        match found {
-            Some(found) if found == anchored => Ok(found),
+        let head = found.map(|found| found.head);
+        if let Some(found) = found.filter(|found| found.head == anchored) {
+            return Ok(found);
+        }
+        match head {
             Some(found) if found.seq > anchored.seq => {
                 Err(LedgerCode::LedgerUnanchored.refuse(format!(
                     "the anchor is at {}, far behind {}",
@@ -74,17 +90,40 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn head_at(&self, seq: u64) -> Result<Option<Head>, LedgerError> {
-        self.first(
-            "SELECT seq, chain FROM heads WHERE slot = ?1",
+    fn head_at(&self, seq: u64) -> Result<Option<Counted>, LedgerError> {
+        let found = self.first(
+            "SELECT seq, chain, rows, changes FROM heads WHERE slot = ?1",
             &[&(seq % REMEMBERED).cast_signed()],
             |row| {
-                Ok(Head {
+                let head = Head {
                     seq: row.get::<_, i64>(0)?.cast_unsigned(),
                     chain: Digest::from_bytes(row.get(1)?),
-                })
+                };
+                let rows = row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned);
+                let changes = row.get::<_, Option<[u8; 32]>>(3)?.map(Digest::from_bytes);
+                Ok((Counted { head, rows }, changes))
             },
-        )
+        )?;
+        let Some((counted, changes)) = found else {
+            return Ok(None);
+        };
+        let linked = changes.zip(counted.rows);
+        match linked.is_none_or(|(changes, rows)| Head::link(&changes, rows) == counted.head.chain)
+        {
+            true => Ok(Some(counted)),
+            false => Err(LedgerCode::LedgerDamaged.refuse(format!("head {}", counted.head.seq))),
+        }
+    }
+
+    /// Rows of all tables, as they are counted by their numbers; their seals are not looked at.
+    pub(super) fn count_all(&self) -> Result<u64, LedgerError> {
+        let mut rows = 0;
+        for table in crate::export::TABLES {
+            let sql = format!("SELECT COUNT(*) FROM {}", table.name);
+            let count = self.first(&sql, &[], |row| row.get::<_, i64>(0))?;
+            rows += count.unwrap_or(0).cast_unsigned();
+        }
+        Ok(rows)
     }
 
     /// The first row of a query, if there is one.
@@ -161,7 +200,7 @@ impl<'a> Reading<'a> {
     }
 
     fn failed(&self, error: rusqlite::Error) -> LedgerError {
-        let of_storage = matches!(
+        let done_for = matches!(
             error.sqlite_error_code(),
             Some(
                 ErrorCode::SystemIoFailure
@@ -171,7 +210,7 @@ impl<'a> Reading<'a> {
                     | ErrorCode::ReadOnly
             )
         );
-        if of_storage {
+        if done_for {
             self.storage_failed.set(true);
         }
         match error.sqlite_error_code() {
@@ -181,7 +220,7 @@ impl<'a> Reading<'a> {
                 | ErrorCode::NotADatabase
                 | ErrorCode::ConstraintViolation,
             ) => LedgerCode::LedgerDamaged.refuse(error),
-            _ => unreadable(error),
+            _ => of_storage(error),
         }
     }
 
@@ -194,8 +233,9 @@ impl<'a> Reading<'a> {
 /// One transaction that writes. It sees what it wrote.
 pub struct Writing<'a> {
     reading: Reading<'a>,
-    head: Head,
+    at: Counted,
     log: RefCell<Hasher>,
+    inserted: Cell<u64>,
     changed: Cell<bool>,
     at_once: Cell<bool>,
 }
@@ -209,7 +249,7 @@ impl<'a> Deref for Writing<'a> {
 
 impl std::fmt::Debug for Writing<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Writing(after {})", self.head.seq)
+        write!(f, "Writing(after {})", self.at.head.seq)
     }
 }
 
@@ -218,16 +258,17 @@ impl<'a> Writing<'a> {
         connection: &'a Connection,
         anchor: &Anchor,
         identity: &[u8; 16],
-        last: Option<Head>,
+        last: Option<Counted>,
     ) -> Result<Self, LedgerError> {
         let reading = Reading::new(connection);
-        let head = reading.head_from(anchor.read(identity)?, identity, last)?;
+        let at = reading.head_from(anchor.read(identity)?, identity, last)?;
         let mut log = Hasher::new();
-        log.update(head.chain.as_bytes());
+        log.update(at.head.chain.as_bytes());
         Ok(Self {
             reading,
-            head,
+            at,
             log: RefCell::new(log),
+            inserted: Cell::new(0),
             changed: Cell::new(false),
             at_once: Cell::new(false),
         })
@@ -272,7 +313,9 @@ impl<'a> Writing<'a> {
         self.changed.set(true);
         let mut sealed = values.to_vec();
         sealed.push(&seal);
-        self.run(table.insert(), &sealed).map(drop)
+        self.run(table.insert(), &sealed)?;
+        self.inserted.set(self.inserted.get() + 1);
+        Ok(())
     }
 
     /// The number the next row of an AUTOINCREMENT table gets: never one that was given before.
@@ -334,6 +377,7 @@ impl<'a> Writing<'a> {
             self.log.borrow().clone(),
             self.changed.get(),
             self.at_once.get(),
+            self.inserted.get(),
         );
         run("SAVEPOINT part")?;
         let answer = part(self);
@@ -342,6 +386,7 @@ impl<'a> Writing<'a> {
             *self.log.borrow_mut() = before.0;
             self.changed.set(before.1);
             self.at_once.set(before.2);
+            self.inserted.set(before.3);
         }
         run("RELEASE part")?;
         answer
@@ -353,27 +398,44 @@ impl<'a> Writing<'a> {
     }
 
     /// Records the new head; `None` if nothing changed and there is nothing to commit.
-    pub(super) fn finish(&self) -> Result<Option<(Head, bool)>, LedgerError> {
+    pub(super) fn finish(&self) -> Result<Option<(Counted, bool)>, LedgerError> {
         if !self.changed.get() {
             return Ok(None);
         }
+        let rows = self.at.rows.map(|rows| rows + self.inserted.get());
+        let rows =
+            rows.ok_or_else(|| LedgerCode::LedgerDamaged.refuse("its rows are not counted"))?;
+        let changes = self.log.borrow().clone().finish();
         let head = Head {
-            seq: self.head.seq + 1,
-            chain: self.log.borrow().clone().finish(),
+            seq: self.at.head.seq + 1,
+            chain: Head::link(&changes, rows),
         };
-        self.reading
-            .connection
-            .prepare_cached("INSERT OR REPLACE INTO heads (slot, seq, chain) VALUES (?1, ?2, ?3)")
-            .and_then(|mut insert| {
-                insert.execute((
-                    (head.seq % REMEMBERED).cast_signed(),
-                    head.seq.cast_signed(),
-                    head.chain.as_bytes(),
-                ))
-            })
-            .map_err(|e| self.failed(e))?;
-        Ok(Some((head, self.at_once.get())))
+        store_head(self.reading.connection, head, &changes, rows).map_err(|e| self.failed(e))?;
+        let rows = Some(rows);
+        Ok(Some((Counted { head, rows }, self.at_once.get())))
     }
+}
+
+/// Writes a head over the one that is a thousand commits older.
+pub(crate) fn store_head(
+    connection: &Connection,
+    head: Head,
+    changes: &Digest,
+    rows: u64,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO heads (slot, seq, changes, rows, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute((
+            (head.seq % REMEMBERED).cast_signed(),
+            head.seq.cast_signed(),
+            changes.as_bytes(),
+            rows.cast_signed(),
+            head.chain.as_bytes(),
+        ))
+        .map(drop)
 }
 
 /// A table whose rows are sealed.
