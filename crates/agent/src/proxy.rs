@@ -6,9 +6,11 @@
 
 mod head;
 mod serve;
+mod tls;
 
 pub use head::{Body, Head, MAX_HEAD};
 pub use serve::{Credential, Dial, Proxy, Stream, TcpLoopback};
+pub use tls::Network;
 
 use crate::{AgentCode, AgentRefusal};
 use flightproof_core::{MicroUsd, escape};

@@ -7,6 +7,7 @@ use flightproof_core::{canonical_json, parse_strict};
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -119,6 +120,7 @@ impl RunFolder {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(|e| e.to_string())? {
             let name = entry.map_err(|e| e.to_string())?.file_name();
+            self.clear_stale_lock(&name)?;
             let Some(name) = name.to_str().filter(|n| n.ends_with(".loop.json")) else {
                 continue;
             };
@@ -141,13 +143,27 @@ impl RunFolder {
         Ok(found)
     }
 
+    /// Removes the lock of a driver that died before it wrote anything else.
+    fn clear_stale_lock(&self, name: &OsStr) -> Result<(), String> {
+        let stem = name.to_str().and_then(|name| name.strip_suffix(".lock"));
+        match stem {
+            Some(stem) if !self.folder.join(format!("{stem}.loop.json")).exists() => {
+                self.lock_at(self.folder.join(name)).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the lock of a loop; nothing if its driver lives. The kernel lets go of it when its
     /// holder dies, however that happens.
     ///
     /// # Errors
     /// The lock file cannot be used.
     pub fn lock(&self, name: &RunKey) -> Result<Option<LoopLock>, String> {
-        let path = self.folder.join(format!("{name}.lock"));
+        self.lock_at(self.folder.join(format!("{name}.lock")))
+    }
+
+    fn lock_at(&self, path: PathBuf) -> Result<Option<LoopLock>, String> {
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -284,6 +300,10 @@ mod tests {
         record.end = Some(LoopEnd::Ended(End::Certified));
         runs.store_loop(&record).unwrap();
         assert!(runs.orphans().unwrap().is_empty());
+        let stale = folder.path().join(format!("{}.lock", key(9)));
+        fs::write(&stale, "").unwrap();
+        assert!(runs.orphans().unwrap().is_empty());
+        assert!(!stale.exists(), "its driver died before its loop began");
         fs::write(folder.path().join("x.loop.json"), "{").unwrap();
         assert!(runs.orphans().is_err());
     }

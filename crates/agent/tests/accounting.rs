@@ -340,3 +340,21 @@ mod oracle {
         }
     }
 }
+
+#[test]
+fn a_program_whose_session_was_lost_keeps_its_hold_whatever_it_printed() {
+    let run = RunKey::from_entropy([7; 16]);
+    let limits = Limits::parse("1", "10", Metering::Metered).unwrap();
+    let profile = Profile::built_in("claude").unwrap();
+    for stdout in [&b""[..], b"{}"] {
+        let output = Output {
+            ending: Ending::Lost,
+            stdout: stdout.to_vec(),
+            stderr_bytes: 0,
+            overflow: false,
+        };
+        let refused = check_run(&output, &run, None, &profile, &limits).unwrap_err();
+        assert_eq!(refused.refused.code, AgentCode::Interrupted);
+        assert_eq!(refused.hold, HoldEffect::Keep);
+    }
+}

@@ -38,25 +38,20 @@ fn main() {
         ));
     }
     let (bare, ours) = (median(bare), median(ours));
-    println!("bare rusqlite commit     {:>9.1} µs", micros(bare));
-    println!(
-        "durable commit           {:>9.1} µs  {:.2} x bare (at most 1.10)",
-        micros(ours),
-        ratio(ours, bare)
-    );
-    let group = grouped_commits(&folder.path().join("group"));
-    println!(
-        "commit of 16 writers     {:>9.1} µs  {:.1} x the rate (at least 5)",
-        micros(group),
-        ratio(ours, group)
-    );
-    replay(&folder.path().join("ours-0"));
-    million(&folder.path().join("million"));
+    let grouped = grouped_commits(&folder.path().join("group"));
+    let replayed = replay(&folder.path().join("ours-0"));
+    let (opened, looked_up) = million(&folder.path().join("million"));
     let relayed = relay(folder.path());
+    // Microseconds by name, for `scripts/bench-peers ledger`.
     println!(
-        "message relayed          {:>9.1} µs  {:.1} x the rate of commits (at least 0.8)",
+        "{{\"bare_commit\":{:.2},\"commit\":{:.2},\"grouped_commit\":{:.2},\"replay\":{:.2},\"open\":{:.2},\"lookup\":{:.2},\"relay\":{:.2}}}",
+        micros(bare),
+        micros(ours),
+        micros(grouped),
+        micros(replayed),
+        micros(opened),
+        micros(looked_up),
         micros(relayed),
-        ratio(ours, relayed)
     );
 }
 
@@ -67,10 +62,6 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-fn ratio(a: Duration, b: Duration) -> f64 {
-    a.as_secs_f64() / b.as_secs_f64()
 }
 
 fn key(n: u32) -> Name {
@@ -140,7 +131,7 @@ fn grouped_commits(state: &Path) -> Duration {
     time
 }
 
-fn replay(state: &Path) {
+fn replay(state: &Path) -> Duration {
     let mut ledger = Ledger::open(state).unwrap();
     let begun = Instant::now();
     for n in 0..COMMITS {
@@ -152,13 +143,11 @@ fn replay(state: &Path) {
         );
         assert!(matches!(served.unwrap(), Received::Answered(_)));
     }
-    println!(
-        "answer replayed          {:>9.1} µs  (at most 50)",
-        micros(begun.elapsed() / COMMITS)
-    );
+    begun.elapsed() / COMMITS
 }
 
-fn million(state: &Path) {
+/// How long it takes to open a ledger of a million keys, and to look one up.
+fn million(state: &Path) -> (Duration, Duration) {
     let mut ledger = Ledger::open(state).unwrap();
     for batch in 0..MILLION / 10_000 {
         ledger
@@ -176,10 +165,7 @@ fn million(state: &Path) {
     ledger.close().unwrap();
     let begun = Instant::now();
     let ledger = Ledger::open(state).unwrap();
-    println!(
-        "a million keys opened    {:>9.1} ms  (at most 200)",
-        micros(begun.elapsed()) / 1000.0
-    );
+    let opened = begun.elapsed();
     let begun = Instant::now();
     for n in 0..LOOKUPS {
         // A walk through all keys that is no order of any index.
@@ -187,10 +173,7 @@ fn million(state: &Path) {
         let known = ledger.known(&key, Digest::of(key.as_str().as_bytes()));
         assert!(known.unwrap().is_some());
     }
-    println!(
-        "one of them looked up    {:>9.1} µs  (at most 100)",
-        micros(begun.elapsed() / LOOKUPS)
-    );
+    (opened, begun.elapsed() / LOOKUPS)
 }
 
 fn relay(folder: &Path) -> Duration {

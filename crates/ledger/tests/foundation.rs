@@ -127,7 +127,7 @@ fn a_row_that_was_taken_is_noticed() {
         "UPDATE heads SET rows = NULL, changes = NULL WHERE seq = 3",
     );
     assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerDamaged);
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&whole, PermissionsExt::from_mode(0o700)).unwrap();
     assert_eq!(Ledger::open(&whole).unwrap().check().unwrap(), 3);
 }

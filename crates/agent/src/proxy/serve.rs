@@ -88,11 +88,11 @@ struct Shared {
 /// Most requests at once. An agent makes one or two.
 const MAX_OPEN: usize = 8;
 /// For a connection to be made.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// For a request's head, and between two bytes of its body: it comes from the same machine.
 const REQUEST: Duration = Duration::from_secs(30);
 /// Between two bytes of an answer: a model thinks for minutes.
-const ANSWER: Duration = Duration::from_secs(600);
+pub(super) const ANSWER: Duration = Duration::from_secs(600);
 /// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 << 20;
 

@@ -7,7 +7,7 @@ use crate::flight::{self, Flown, Proven};
 use crate::show::Progress;
 use crate::state;
 use crate::transcript::Tape;
-use flightproof_agent::proxy::{Credential, Gate, TcpLoopback};
+use flightproof_agent::proxy::{Credential, Dial, Gate, TcpLoopback};
 use flightproof_agent::repair::{Ask, Proposal, Told};
 use flightproof_agent::run::State;
 use flightproof_agent::{
@@ -216,6 +216,10 @@ impl Sortie<'_> {
         if endpoints.is_empty() {
             return Ok(None);
         }
+        let dial: Box<dyn Dial> = match &self.network {
+            Some(network) => Box::new(network.clone()),
+            None => Box::new(TcpLoopback),
+        };
         let credential = match self.profile.provider() {
             Some(provider) => match std::env::var(provider.key()) {
                 Ok(value) => Some(Credential::new(provider.header(), &value)?),
@@ -229,7 +233,7 @@ impl Sortie<'_> {
             Gate::new(endpoints, hold, charge, plan.max_requests.get()).known_inside_as(&address());
         Ok(Some(Way {
             gate,
-            dial: Box::new(TcpLoopback),
+            dial,
             credential,
         }))
     }
@@ -279,7 +283,7 @@ impl Sortie<'_> {
             Flown::Certified(proven) => proven,
             Flown::Refused { stage, refusal } => {
                 return Err(Stop {
-                    stage: *stage,
+                    stage,
                     refusal: refusal.clone(),
                 });
             }

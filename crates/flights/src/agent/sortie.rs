@@ -8,6 +8,7 @@ use crate::FlightsCode;
 use crate::flight::{self, Host, Order, WorkDirectory};
 use crate::source::{self, Laid};
 use crate::state;
+use flightproof_agent::proxy::Network;
 use flightproof_agent::repair::{Leg, Repair};
 use flightproof_agent::{
     AgentCode, Binary, Instructions, Limits, LoopLock, LoopRecord, Profile, RunFolder, RunKey,
@@ -23,7 +24,7 @@ use flightproof_importer::Checkout;
 use flightproof_ledger::Ledger;
 use std::io::Read as _;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Who commits in the session, where the plan does not say.
 const AUTHOR: &str = "Agent <agent@flightproof.invalid>";
@@ -62,6 +63,7 @@ pub struct Sortie<'a> {
     pub(super) ledger: Ledger,
     pub(super) folder: RunFolder,
     pub(super) record: LoopRecord,
+    pub(super) network: Option<Network>,
     _lock: LoopLock,
     /// A repository that was made for this flight lies here.
     _work: WorkDirectory,
@@ -95,6 +97,7 @@ impl<'a> Sortie<'a> {
             true => Instructions::read(|name| tree.file(name).map(<[u8]>::to_vec))?,
             false => Instructions::default(),
         };
+        let network = network(plan)?;
         let folder = folder(host)?;
         let name = new_key()?;
         let lock = folder.lock(&name).map_err(unavailable)?;
@@ -118,12 +121,29 @@ impl<'a> Sortie<'a> {
             order,
             policy,
             repair,
+            network,
             ledger: host.ledger()?,
             folder,
             _lock: lock,
             _work: work,
         })
     }
+}
+
+/// The authorities that vouch for providers: the system's, or those of `SSL_CERT_FILE`.
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// The way to providers elsewhere; a plan that names none needs no authorities of this machine.
+fn network(plan: &AgentPlan) -> Result<Option<Network>, Refusal> {
+    let endpoints = plan.agent.read_endpoints()?;
+    if endpoints.iter().all(|e| Network::is_in_the_clear(e.host())) {
+        return Ok(None);
+    }
+    let named = std::env::var_os("SSL_CERT_FILE").filter(|file| !file.is_empty());
+    let file = named.map_or_else(|| PathBuf::from(AUTHORITIES), PathBuf::from);
+    Network::trusting(&file)
+        .map(Some)
+        .map_err(|e| AgentCode::UpstreamFailed.refuse(e).into())
 }
 
 /// A fresh key of a loop or a run.
