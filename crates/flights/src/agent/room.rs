@@ -12,7 +12,6 @@ use flightproof_agent::{
 use flightproof_core::{Code as _, Refusal};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
-use flightproof_session::local::LocalSession;
 use flightproof_session::{Session, SessionCode};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ use std::rc::Rc;
 /// A session that room and program share.
 #[derive(Default)]
 pub(super) struct Inside {
-    session: Option<LocalSession>,
+    session: Option<Box<dyn Session>>,
     /// What the last failure was, in full.
     trouble: Option<Refusal>,
 }
@@ -100,9 +99,9 @@ impl<'a> SealedRoom<'a> {
     }
 
     fn enter(&mut self) -> Result<(), Refusal> {
-        let session = self.host.open_local(&state::entropy()?)?;
+        let session = self.host.open(&state::entropy()?)?;
         let mut inside = self.inside.borrow_mut();
-        sealed::furnish(inside.session.insert(session), self.furniture)
+        sealed::furnish(inside.session.insert(session).as_mut(), self.furniture)
     }
 
     /// After the program has said its version: that question is asked offline.
@@ -119,7 +118,7 @@ impl<'a> SealedRoom<'a> {
     fn take_commit(&mut self) -> Result<Captured, Refusal> {
         let mut inside = self.inside.borrow_mut();
         let session = inside.session.as_mut().ok_or_else(no_session)?;
-        self.order.bundle = Some(sealed::bundle(session, self.furniture.commit)?);
+        self.order.bundle = Some(sealed::bundle(session.as_mut(), self.furniture.commit)?);
         drop(inside);
         self.host.capture(self.order, state::unix_seconds())
     }
@@ -188,7 +187,7 @@ impl Program for SealedProgram {
         let Some(session) = &mut inside.session else {
             return Err(AgentCode::SpawnFailed.refuse("there is no session"));
         };
-        let (output, trouble) = sealed::start(session, launch, patience, tell);
+        let (output, trouble) = sealed::start(session.as_mut(), launch, patience, tell);
         if trouble.is_some() {
             inside.trouble = trouble;
         }

@@ -111,6 +111,7 @@ pub(super) fn start(
             stderr_bytes: MAX_STDERR,
         },
         selector: None,
+        tree: None,
     };
     match session.call(&Request::Exec(exec), &[]) {
         Ok(Reply::Exec(outcome)) => (ended(outcome, tell), None),
@@ -208,6 +209,7 @@ fn script(
             stderr_bytes: MAX_STDERR,
         },
         selector: None,
+        tree: None,
     };
     match session.call(&Request::Exec(exec), &[])? {
         Reply::Exec(outcome) => Ok(outcome),

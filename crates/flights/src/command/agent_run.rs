@@ -2,11 +2,12 @@
 
 use super::{AgentRecoverArgs, AgentRunArgs, input, key};
 use crate::agent::{self, AgentPlan, Asked, Recovered, Report, Sortie};
-use crate::flight::{self, Host};
+use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format, Progress, Speak};
 use crate::{FlightsCode, state};
 use flightproof_core::{Exit, Refusal, Verdict};
 use serde_json::json;
+use std::path::Path;
 
 /// The schema name of what `recover` prints.
 const RECOVERY_SCHEMA: &str = "flightproof/agent-recovery/1";
@@ -25,9 +26,9 @@ pub(super) fn run(args: &AgentRunArgs, format: Format) -> Result<Exit, Refusal> 
         .canonicalize()
         .map_err(|e| input::unreadable(&args.root, e))?;
     let plan = AgentPlan::read(&args.plan, &root)?;
-    let key = key::secret(args.key.as_deref())?;
+    let key = Box::new(key::secret(args.key.as_deref())?);
     flight::clear_out(&args.out)?;
-    let host = Host::prepare(args.toolchain.as_deref())?;
+    let host = Host::prepare(here(args.toolchain.as_deref()))?;
     show::recovered(&host.recover()?);
     let recovered = agent::recover(&host)?;
     show::recovered(&recovered.iter().map(Recovered::line).collect::<Vec<_>>());
@@ -53,6 +54,11 @@ pub(super) fn run(args: &AgentRunArgs, format: Format) -> Result<Exit, Refusal> 
     write_report(&report, args)?;
     print(&report, format);
     expected(&plan, &came_to(&report), report.exit, format)
+}
+
+/// Agents work on this machine, and so does their judge.
+fn here(toolchain: Option<&Path>) -> Backend<'_> {
+    Backend::Local { toolchain }
 }
 
 /// Attempts made, the code of the end, the code of the last attempt.
@@ -137,7 +143,7 @@ fn write_report(report: &Report, args: &AgentRunArgs) -> Result<(), Refusal> {
 /// # Errors
 /// The session's, the ledger's, and those of the state directory.
 pub(super) fn recover(args: &AgentRecoverArgs, format: Format) -> Result<Exit, Refusal> {
-    let host = Host::prepare(args.toolchain.as_deref())?;
+    let host = Host::prepare(here(args.toolchain.as_deref()))?;
     let host_lines = host.recover()?;
     let runs = agent::recover(&host)?;
     if format == Format::Json {
