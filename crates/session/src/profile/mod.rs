@@ -174,8 +174,10 @@ impl Profile {
             return refuse("it does not say its version inside the session");
         }
         let rest = line.trim_start_matches(&self.probe.starts);
-        // The last word with a point in it: a package's version may stand before the program's.
-        let found = rest.split_whitespace().filter_map(numbers).next_back();
+        // The last word with a point in its number: a package's version may stand before the program's,
+        // and a date or a platform after it.
+        let mut versions = rest.split_whitespace().filter_map(numbers);
+        let found = versions.rfind(|parts| parts.len() > 1);
         match (found, numbers(&self.probe.oldest)) {
             (Some(found), Some(oldest)) if found >= oldest => Ok(escape(line, 100)),
             _ => refuse(&format!("at least {} is needed", self.probe.oldest)),
