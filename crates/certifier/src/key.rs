@@ -124,7 +124,7 @@ impl PublicKey {
     }
 
     /// Whether this key made this signature. Strict: one signature, one message, one key.
-    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature)
             .is_ok_and(|signature| self.0.verify_strict(message, &signature).is_ok())
     }

@@ -51,10 +51,19 @@ flightproof_core::refusal_codes! {
             "the two recordings differ in meaning", "a new recording replaces an old one only when somebody has seen what it changes", "read the differences; keep the new recording if they are meant";
         /// Nobody's key to hold a recording against.
         RecorderUnknown = "RECORDER_UNKNOWN", Usage,
-            "there is no key to hold the recording's signature against", "a recording that anybody may have made proves nothing", "name the recorder's public key with --key FILE, or put it beside the recording as recorder.pub";
+            "there is no key to hold the recording's signature against", "a recording that anybody may have made proves nothing", "name the recorder's public key with --key FILE, or put it beside the recording as a file that ends in .pub";
         /// A line that a recording does not have.
         LineMissing = "LINE_MISSING", Usage,
             "the recording has no question on this line", "there is nothing to show", "take a number from the first column of `flights show`";
+        /// The gate's demands are not all met.
+        GateUnmet = "GATE_UNMET", Policy,
+            "not every demand of the gate's policy is met by signed evidence", "a release that lacks a measurement is not known to be good, and what nobody measured is no pass", "measure what the rows name on exactly this commit with exactly this program, then ask again";
+        /// Evidence for the gate that is none.
+        EvidenceInvalid = "EVIDENCE_INVALID", Evidence,
+            "a file given as evidence, or as the last acceptance, is none", "only signed statements of the right kind count", "give what `flights run --evidence`, `flights evidence` and `flights gate` wrote";
+        /// A gate policy breaks its schema.
+        GatePolicyInvalid = "GATE_POLICY_INVALID", Configuration,
+            "the gate's policy breaks its schema, demands nothing, or names no trusted key", "a gate without demands lets everything pass", "compare it with the gate policy in docs/formats.md";
         /// A replay asks something else than was recorded.
         TranscriptDiverged = "TRANSCRIPT_DIVERGED", Evidence,
             "the flight asks something else than the recorded one did", "only the recorded exchanges have recorded answers", "if the plan, the witness or the program changed on purpose, record the flight again and review the difference";
@@ -82,6 +91,9 @@ flightproof_core::refusal_codes! {
         /// A wrong command line.
         UsageInvalid = "USAGE_INVALID", Usage,
             "the command line is wrong", "what was meant is not guessed", "see --help of the program or of the command";
+        /// A schema of no document.
+        SchemaUnknown = "SCHEMA_UNKNOWN", Usage,
+            "no document of the program has this schema", "a schema that is guessed describes nothing", "run `flights schema` to see the names";
         /// A form of output that a command does not have.
         FormatUnsupported = "FORMAT_UNSUPPORTED", Usage,
             "the command does not print this format", "another format than the asked one would be misread", "choose one of the formats the message names";

@@ -1,5 +1,6 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
+use crate::flight::Seen;
 use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,20 +75,55 @@ impl Form {
     }
 }
 
-/// Says on standard error which stage is under way and how long each took.
+/// Notes which stage is under way, how long each took, and what was seen; and tells people.
 pub struct Progress {
-    quiet: bool,
+    voice: Voice,
     started: Instant,
     stage: &'static str,
+    /// The stages that were finished.
+    pub stages: Vec<StageTime>,
+    /// What was seen on the way.
+    pub seen: Seen,
+}
+
+/// A stage that was finished.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StageTime {
+    /// Its name.
+    pub stage: &'static str,
+    /// What came of it.
+    pub detail: String,
+    /// How long it took. No part of any evidence.
+    pub milliseconds: u64,
+}
+
+/// How progress is told.
+pub enum Voice {
+    /// Not at all.
+    Nothing,
+    /// One line on standard error for each finished stage, after this prefix.
+    Lines(String),
+    /// To somebody who shows the stage under way.
+    Told(Box<dyn Fn(&'static str) + Send>),
 }
 
 impl Progress {
     /// Progress for people, or none.
     pub fn new(speak: Speak) -> Self {
+        Self::with(match speak {
+            Speak::Stages => Voice::Lines(String::new()),
+            Speak::Nothing => Voice::Nothing,
+        })
+    }
+
+    /// Progress with a voice.
+    pub fn with(voice: Voice) -> Self {
         Self {
-            quiet: speak == Speak::Nothing,
+            voice,
             started: Instant::now(),
             stage: "plan",
+            stages: Vec::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -100,13 +136,19 @@ impl Progress {
     pub fn begin(&mut self, stage: &'static str) {
         self.stage = stage;
         self.started = Instant::now();
+        if let Voice::Told(tell) = &self.voice {
+            tell(stage);
+        }
     }
 
     /// Says now and then how far the stage under way got.
     pub fn ticker(&self) -> Ticker {
         let smart = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         Ticker {
-            form: match (self.quiet, smart && std::io::stderr().is_terminal()) {
+            form: match (
+                !matches!(self.voice, Voice::Lines(_)),
+                smart && std::io::stderr().is_terminal(),
+            ) {
                 (true, _) => Drawn::Silent,
                 (false, true) => Drawn::Line,
                 (false, false) => Drawn::Lines,
@@ -118,16 +160,22 @@ impl Progress {
     }
 
     /// The stage under way has ended well.
-    pub fn done(&self, detail: impl std::fmt::Display) {
-        if !self.quiet {
+    pub fn done(&mut self, detail: impl std::fmt::Display) {
+        let (took, detail) = (self.started.elapsed(), detail.to_string());
+        if let Voice::Lines(prefix) = &self.voice {
             let line = format!(
-                "  {:<11} {detail}  ({})\n",
+                "{prefix}  {:<11} {detail}  ({})\n",
                 self.stage,
-                seconds(self.started.elapsed())
+                seconds(took)
             );
             // Progress that cannot be shown is no reason to fail a flight.
             let _ = std::io::stderr().write_all(line.as_bytes());
         }
+        self.stages.push(StageTime {
+            stage: self.stage,
+            detail,
+            milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        });
     }
 }
 
@@ -242,7 +290,6 @@ pub enum Tone {
 
 /// A word in colour: on a terminal, and only if neither `NO_COLOR` nor `TERM=dumb` objects.
 pub fn paint(word: &str, tone: Tone) -> String {
-    use std::io::IsTerminal as _;
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let plain = set("NO_COLOR").is_some() || set("TERM").is_none_or(|term| term == "dumb");
     if plain || !std::io::stdout().is_terminal() {

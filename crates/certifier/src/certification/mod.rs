@@ -4,8 +4,12 @@
 //! on, ends with a [`Judgement`], or refuses and names the gate. It starts nothing itself, so the
 //! same machine is driven by a real session and by a recorded one, to the same end.
 
+mod account;
 mod claims;
+
 mod turns;
+
+pub use account::{Account, MutantAccount, MutantFate, SilentLine};
 
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};

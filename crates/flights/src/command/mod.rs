@@ -9,11 +9,16 @@ mod certify;
 mod day;
 mod doctor;
 mod explain;
+mod gate;
 mod init;
 mod input;
 mod key;
+mod list;
 mod mutate;
+mod paper;
 mod reap;
+mod report;
+mod review;
 mod run;
 mod spend;
 mod transcript;
@@ -21,11 +26,13 @@ mod witness;
 
 use crate::FlightsCode;
 use crate::show::{self, Form, Format};
+
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use flightproof_core::{
     Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, RelPath, UsdPerEur, escape,
 };
 use flightproof_ledger::{Name, Scope};
+pub use paper::SCHEMAS;
 use std::path::PathBuf;
 
 /// Flies an untrusted commit in a sealed session and says, signed, what was proven.
@@ -47,6 +54,12 @@ enum Command {
     Init(init::InitArgs),
     /// Fly the plans in flights/: replay their recordings, or fly them for real.
     Run(RunArgs),
+    /// List the plans in flights/, and what each shows.
+    List(list::ListArgs),
+    /// Write an HTML report about flights: replayed here, or flown before.
+    Report(report::ReportArgs),
+    /// Show an approver the change of a certificate, with what was proven of each line, and what not.
+    Review(review::ReviewArgs),
     /// Show a recording as a timeline.
     Show(transcript::ShowArgs),
     /// Say what changed in meaning between two recordings.
@@ -103,6 +116,17 @@ enum Command {
         /// A code such as archive/PREFIX_CONFLICT.
         code: Option<String>,
     },
+    /// Hold a release against the gate's policy, and sign its acceptance if nothing is missing.
+    Gate(gate::GateArgs),
+    /// Sign measured figures, as evidence for the gate.
+    Evidence(gate::EvidenceArgs),
+    /// Print the JSON schema of a document; without a name, list all.
+    Schema(paper::SchemaArgs),
+    /// Print shell completions, or write manual pages.
+    Paper {
+        #[command(subcommand)]
+        command: paper::PaperCommand,
+    },
     /// Check that this machine can fly, and say how to mend what is missing.
     Doctor,
     /// Remove what runs that were killed have left: sessions here and on the container engine. One
@@ -116,6 +140,11 @@ impl Command {
         match self {
             Self::Certify(_) | Self::Run(_) => "plan",
             Self::Init(_) => "init",
+            Self::Gate(_) | Self::Evidence(_) => "gate",
+            Self::List(_) => "list",
+            Self::Report(_) => "report",
+            Self::Review(_) => "review",
+            Self::Schema(_) | Self::Paper { .. } => "paper",
             Self::Show(_) | Self::Diff(_) | Self::Transcript { .. } => "transcript",
             Self::Mutate(_) => "mutate",
             Self::Witness { .. } => "witness",
@@ -141,6 +170,8 @@ impl Command {
     /// The forms of output it has.
     fn forms(&self) -> &'static [Form] {
         match self {
+            Self::Run(_) => run::FORMS,
+            Self::List(_) => list::FORMS,
             Self::Show(_) => transcript::SHOW_FORMS,
             Self::Transcript { command } => command.forms(),
             _ => Form::BASIC,
@@ -233,6 +264,12 @@ pub struct RunArgs {
     /// Write a recording of each flight.
     #[arg(long, requires = "real")]
     record: bool,
+    /// Sign what the run came to, as evidence for the gate.
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// Flights at the same time; default: as many as there are cpus for replays, one for real ones.
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
     /// Directory that holds flights/, which paths in plans are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
@@ -656,16 +693,23 @@ fn wants_data(args: impl Iterator<Item = std::ffi::OsString>) -> bool {
 fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
     let format = form.among(command.forms())?;
     match command {
+        Command::Gate(args) => gate::run(&args, format),
+        Command::Evidence(args) => gate::figures(&args, format),
+        Command::List(args) => list::run(&args, form),
+        Command::Report(args) => report::run(&args, format),
+        Command::Review(args) => review::run(&args, format),
+        Command::Schema(args) => paper::schema(&args),
+        Command::Paper { command } => paper::run(&command),
         Command::Show(args) => transcript::show(&args, form),
         Command::Diff(args) => transcript::diff(&args, format),
         Command::Transcript { command } => transcript::run(&command, form),
         Command::Certify(args) => certify::run(&args, format),
         Command::Init(args) => init::run(&args, format),
-        Command::Run(args) => run::run(&args, format),
         Command::Mutate(args) => mutate::run(&args, format),
         Command::Witness {
             command: WitnessCommand::Check(args),
         } => witness::check(&args, format),
+        Command::Run(args) => run::run(&args, form),
         Command::Archive { command } => Ok(archive::run(&command, format)),
         Command::Agent {
             command: AgentCommand::CheckResult(args),

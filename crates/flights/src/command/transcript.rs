@@ -22,7 +22,7 @@ pub(super) const SHOW_FORMS: &[Form] = &[Form::Human, Form::Json, Form::Jsonl];
 pub(super) struct ShowArgs {
     /// The recording: its directory, or the file it was exported to.
     transcript: PathBuf,
-    /// Public key of its recorder (repeatable); default: recorder.pub beside it.
+    /// Public key of its recorder (repeatable); default: every *.pub beside it.
     #[arg(long = "key", value_name = "PUB")]
     keys: Vec<PathBuf>,
     /// Every run of every mutant, for people too: otherwise a mutant is one line.
@@ -40,7 +40,7 @@ pub(super) struct DiffArgs {
     left: PathBuf,
     /// The other.
     right: PathBuf,
-    /// Public key of a recorder (repeatable); default: recorder.pub beside each.
+    /// Public key of a recorder (repeatable); default: every *.pub beside each.
     #[arg(long = "key", value_name = "PUB")]
     keys: Vec<PathBuf>,
 }
@@ -59,7 +59,7 @@ pub(super) enum TranscriptCommand {
         /// The file. Replaced in one step if it exists.
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// Public key of its recorder (repeatable); default: recorder.pub beside it.
+        /// Public key of its recorder (repeatable); default: every *.pub beside it.
         #[arg(long = "key", value_name = "PUB")]
         keys: Vec<PathBuf>,
     },
@@ -152,13 +152,24 @@ fn recorders(path: &Path, keys: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {
         return keys.iter().map(|path| key::public(path)).collect();
     }
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let beside = parent.unwrap_or(Path::new(".")).join("recorder.pub");
-    if !beside.exists() {
+    let folder = parent.unwrap_or(Path::new("."));
+    let mut beside: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "pub"))
+        .collect();
+    beside.sort();
+    if beside.is_empty() {
         return Err(FlightsCode::RecorderUnknown
-            .refuse(format!("no --key, and no {}", input::shown(&beside)))
+            .refuse(format!(
+                "no --key, and no *.pub in {}",
+                input::shown(folder)
+            ))
             .into());
     }
-    Ok(vec![key::public(&beside)?])
+    beside.iter().map(|path| key::public(path)).collect()
 }
 
 /// Shows a recording.

@@ -5,6 +5,7 @@ mod certify;
 mod host;
 mod language;
 mod order;
+mod seen;
 mod work;
 
 pub use backend::{Backend, describe, only_image, reap_engine};
@@ -12,6 +13,7 @@ pub use certify::{Certificate, certify, clear_out, write_certificate, write_verd
 pub use host::{Host, reap_here, settle};
 pub use order::Order;
 pub(crate) use order::{read, read_witness};
+pub use seen::Seen;
 pub use work::WorkDirectory;
 
 use crate::FlightsCode;
@@ -225,6 +227,7 @@ impl Flight<'_> {
             &dependencies,
             &mut machine,
         );
+        self.progress.seen.account = Some(machine.account());
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         self.progress.begin("judge");
@@ -244,6 +247,7 @@ impl Flight<'_> {
             judgement,
             &entropy,
         )?;
+        self.progress.seen.statement = Some(Box::new(proven.statement.clone()));
         self.progress.done(format_args!(
             "{} gates passed",
             proven.statement.predicate.gates.len()
@@ -283,6 +287,7 @@ impl Flight<'_> {
                 stage: capture_stage(&refusal),
                 refusal,
             })?;
+        self.progress.seen.changes = captured.changes.clone();
         self.progress.done(format_args!(
             "{} changed files, bundle of {} bytes",
             captured.changes.len(),
@@ -338,6 +343,7 @@ impl Flight<'_> {
             .session(&seed, || needed(host)?.open(&seed))
             .map_err(at("open"))?;
         let attestation = session.attestation();
+        self.progress.seen.attestation = Some(attestation.clone());
         self.progress.done(format_args!(
             "{}: {} limits read back, {} forbidden acts denied",
             attestation.backend,

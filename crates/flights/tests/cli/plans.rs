@@ -111,12 +111,21 @@ fn a_replay_reports_as_one_json_document() {
     let run = fly(&environment, &["--format", "json"]);
     let mut report = run.json();
     report["flights"][0]["milliseconds"] = 0.into();
+    let stages = report["flights"][0]["stages"].take();
+    let names: Vec<&str> = stages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stage| stage["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.first(), Some(&"plan"));
+    assert_eq!(names.last(), Some(&"judge"));
     let detail = report["flights"][0]["verdict"]["detail"].take();
     assert!(
         detail.as_str().unwrap().contains(" certified: 9 cases, "),
         "{detail}"
     );
-    assert_snapshot!(report.to_string(), @r#"{"failed":0,"flights":[{"milliseconds":0,"name":"pricing","verdict":{"detail":null,"schema":"flightproof/verdict/1","stage":"certify","verdict":"held"}}],"passed":1,"schema":"flightproof/run/1"}"#);
+    assert_snapshot!(report.to_string(), @r#"{"failed":0,"flights":[{"milliseconds":0,"name":"pricing","stages":null,"verdict":{"detail":null,"schema":"flightproof/verdict/1","stage":"certify","verdict":"held"}}],"passed":1,"schema":"flightproof/run/1"}"#);
     // A replay signs nothing: there is no certificate in it.
     assert!(report["flights"][0]["verdict"].get("certificate").is_none());
 }
@@ -208,9 +217,9 @@ fn a_plan_without_a_recording_does_not_pass() {
     --- stdout
          flight      time  verdict                                      certificate
     FAIL pricing   _.__ s  refused flights/TRANSCRIPT_MISSING           -
-         | flights/TRANSCRIPT_MISSING: $TREE/root/flights/recordings/pricing.flight/transcript.jsonl: No such file or directory (os error 2)
+         | flights/TRANSCRIPT_MISSING at plan: $TREE/root/flights/recordings/pricing.flight/transcript.jsonl: No such file or directory (os error 2)
          | hint: record it with `flights run --local --record PLAN`
-         | again: flights run --local pricing
+         | again: flights run --root $TREE/root pricing
     0 passed, 1 failed
     "#);
 }

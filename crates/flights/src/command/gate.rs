@@ -1,0 +1,316 @@
+//! `flights gate` and `flights evidence`: signed evidence, and the gate that counts it.
+
+use super::run::{PlanResult, plans_below};
+use super::{input, key};
+use crate::flight::{Host, Order};
+use crate::gate::{
+    self, Candidate, Evidence, FlightEvidence, FuzzSummary, GatePolicy, Row, State, acceptance,
+    last_policy,
+};
+use crate::plan::Plan;
+use crate::show::{self, Format, Tone};
+use crate::{FlightsCode, state};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
+use flightproof_certifier::key::{PublicKey, SecretKey};
+use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
+use flightproof_importer::{self as importer, Git};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Largest policy, and summary of a fuzz campaign, in bytes.
+const MAX_FILE: usize = 1 << 20;
+
+/// Where the policy for the next candidate lies in a tree.
+const NEXT_POLICY: &str = "flights/gate.json";
+
+/// `flights gate`.
+#[derive(Args)]
+pub(super) struct GateArgs {
+    /// Signed evidence (repeatable), from `flights run --evidence` and `flights evidence`.
+    #[arg(long, value_name = "FILE")]
+    evidence: Vec<PathBuf>,
+    /// Summary of a fuzz campaign; its signature is FILE.sig.
+    #[arg(long, value_name = "FILE")]
+    fuzz: Option<PathBuf>,
+    /// Statement of the last acceptance: the policy in it is in force.
+    #[arg(long, value_name = "FILE", required_unless_present = "policy")]
+    last: Option<PathBuf>,
+    /// A policy of your own, such as for the first acceptance.
+    #[arg(long, value_name = "FILE", conflicts_with = "last")]
+    policy: Option<PathBuf>,
+    /// A public key you trust (repeatable). Evidence counts if the policy names its key too.
+    #[arg(long, value_name = "PUB", required = true)]
+    trust: Vec<PathBuf>,
+    /// Directory of the repository, with HEAD checked out.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    /// Where the statement of acceptance is written.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// `flights evidence`.
+#[derive(Args)]
+pub(super) struct EvidenceArgs {
+    /// A measured figure, as a whole number (repeatable).
+    #[arg(value_name = "NAME=VALUE", required = true, value_parser = figure)]
+    figures: Vec<(String, u64)>,
+    /// Directory of the repository, with HEAD checked out.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    /// Where the evidence is written.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+fn figure(text: &str) -> Result<(String, u64), String> {
+    let wrong = || "a figure is NAME=VALUE, with a whole number".to_owned();
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err("a figure's name has a-z, 0-9 and dashes".to_owned());
+    }
+    Ok((name.to_owned(), value.parse().map_err(|_| wrong())?))
+}
+
+/// Holds evidence against the policy in force, and signs an acceptance if nothing is missing.
+///
+/// # Errors
+/// What keeps the gate from judging. `GATE_UNMET` is printed with the rows.
+pub(super) fn run(args: &GateArgs, format: Format) -> Result<Exit, Refusal> {
+    input::parent(&args.output)?;
+    let trusted = keys(&args.trust)?;
+    let (bytes, from) = match (&args.last, &args.policy) {
+        (Some(last), _) => {
+            let envelope = input::read(last, MAX_ENVELOPE_BYTES)?;
+            (last_policy(&envelope, &trusted)?, "last acceptance")
+        }
+        (None, Some(own)) => (input::read(own, MAX_FILE)?, "operator"),
+        (None, None) => {
+            return Err(FlightsCode::GatePolicyInvalid.refuse("no policy").into());
+        }
+    };
+    let policy = GatePolicy::parse(&bytes)?;
+    let keys = policy.authorized(&trusted);
+    if keys.is_empty() {
+        return Err(FlightsCode::GatePolicyInvalid
+            .refuse("its keys are none of the trusted ones")
+            .into());
+    }
+    let next = input::read(&args.root.join(NEXT_POLICY), MAX_FILE)?;
+    GatePolicy::parse(&next)?;
+    let candidate = candidate(&args.root)?;
+    let evidence = args
+        .evidence
+        .iter()
+        .map(|file| Evidence::open(&input::read(file, MAX_ENVELOPE_BYTES)?, &keys))
+        .collect::<Result<Vec<_>, _>>()?;
+    let fuzz = args
+        .fuzz
+        .as_deref()
+        .map(|file| fuzz(file, &keys))
+        .transpose()?;
+    let rows = gate::judge(&policy, &candidate, &evidence, fuzz.as_ref());
+    let held_against = Digest::of(&bytes);
+    let refusal = refusal(&rows);
+    let statement = match &refusal {
+        Some(_) => None,
+        None => {
+            let key = key::secret(args.key.as_deref())?;
+            let statement = acceptance(&candidate, &rows, held_against, &next, &key)?;
+            input::write(&args.output, &statement, 0o644)?;
+            Some(Digest::of(&statement))
+        }
+    };
+    match format {
+        Format::Human => people(&rows, &candidate, refusal.as_ref(), &args.output),
+        Format::Json => show::print(
+            &json!({
+                "schema": "flightproof/gate/1", "accepted": statement.is_some(),
+                "policy": held_against, "policyFrom": from, "tree": candidate.tree,
+                "program": candidate.program, "rows": rows, "statement": statement,
+                "code": refusal.as_ref().map(Refusal::code),
+            })
+            .to_string(),
+        ),
+    }
+    Ok(refusal.map_or(Exit::Passed, |refusal| refusal.exit()))
+}
+
+fn refusal(rows: &[Row]) -> Option<Refusal> {
+    if gate::accepted(rows) {
+        return None;
+    }
+    let count = |state| rows.iter().filter(|row| row.state == state).count();
+    let told = format!(
+        "{} of {} demands: {} missed, {} NOT MEASURED",
+        rows.len() - count(State::Met),
+        rows.len(),
+        count(State::Missing),
+        count(State::NotMeasured)
+    );
+    Some(FlightsCode::GateUnmet.refuse(told).into())
+}
+
+fn people(rows: &[Row], candidate: &Candidate, refusal: Option<&Refusal>, output: &Path) {
+    for row in rows {
+        let (word, tone) = match row.state {
+            State::Met => ("ok          ", Tone::Good),
+            State::Missing => ("MISSING     ", Tone::Bad),
+            State::NotMeasured => ("NOT MEASURED", Tone::Bad),
+        };
+        show::print(&format!(
+            "{} {:<46} wanted {}, found {}",
+            show::paint(word, tone),
+            row.what,
+            row.wanted,
+            row.found
+        ));
+    }
+    match refusal {
+        Some(refusal) => show::refusal("gate", refusal, Format::Human),
+        None => {
+            let told = format!("{} accepted: {}", candidate.commit, input::shown(output));
+            show::verdict(
+                &Verdict::passed(Decision::Accepted, "gate", told),
+                Format::Human,
+            );
+        }
+    }
+}
+
+fn keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {
+    paths.iter().map(|path| key::public(path)).collect()
+}
+
+fn fuzz(file: &Path, keys: &[PublicKey]) -> Result<FuzzSummary, Refusal> {
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".sig");
+    let text = input::read(Path::new(&beside), 1024)?;
+    let signature = STANDARD
+        .decode(text.trim_ascii())
+        .ok()
+        .and_then(|bytes| <[u8; 64]>::try_from(bytes).ok())
+        .ok_or_else(|| {
+            Refusal::from(
+                FlightsCode::EvidenceInvalid.refuse("the fuzz summary's signature is none"),
+            )
+        })?;
+    FuzzSummary::open(&input::read(file, MAX_FILE)?, &signature, keys)
+}
+
+/// What stands here: the tree of HEAD, this program, and the plans as they are.
+fn candidate(root: &Path) -> Result<Candidate, Refusal> {
+    let git = Git::at(&state::program("git", "git")?)?;
+    let commit = importer::Host::open(&git, root)?.resolve(&git, "HEAD")?;
+    Ok(Candidate {
+        tree: Host::subject(root, &commit.to_string())?.snapshot,
+        commit,
+        program: own_digest()?,
+        plans: plans(root)?
+            .into_iter()
+            .map(|(name, (digest, _))| (name, digest))
+            .collect(),
+        now: state::unix_seconds(),
+    })
+}
+
+fn own_digest() -> Result<Digest, Refusal> {
+    let program = std::env::current_exe()
+        .and_then(std::fs::read)
+        .map_err(|e| {
+            Refusal::from(FlightsCode::StateUnavailable.refuse(format!("own program: {e}")))
+        })?;
+    Ok(Digest::of(&program))
+}
+
+/// Digest of each plan that can be read, and whether it expects a refusal.
+fn plans(root: &Path) -> Result<BTreeMap<String, (Digest, bool)>, Refusal> {
+    let read = |path: &PathBuf| {
+        let plan = Plan::read(path).ok()?;
+        let order = Order::from_plan(&plan, root).ok()?;
+        let digest = order.digest(&plan).ok()?;
+        Some((
+            plan.name,
+            (digest, plan.expect.verdict == Decision::Refused),
+        ))
+    };
+    Ok(plans_below(root)?.iter().filter_map(read).collect())
+}
+
+/// Signs what a run came to.
+///
+/// # Errors
+/// What keeps it from being written.
+pub(super) fn of_run(
+    results: &[PlanResult],
+    mode: &str,
+    root: &Path,
+    (key, file): (&SecretKey, &Path),
+) -> Result<(), Refusal> {
+    let plans = plans(root)?;
+    let flights = results.iter().filter_map(|result| {
+        let (plan, hostile) = plans.get(&result.name)?;
+        Some(FlightEvidence {
+            name: result.name.clone(),
+            plan: *plan,
+            hostile: *hostile,
+            as_expected: result.failure.is_none(),
+        })
+    });
+    write(root, mode, flights.collect(), BTreeMap::new(), (key, file))
+}
+
+/// Signs measured figures.
+///
+/// # Errors
+/// What keeps it from being written.
+pub(super) fn figures(args: &EvidenceArgs, format: Format) -> Result<Exit, Refusal> {
+    let key = key::secret(args.key.as_deref())?;
+    let figures: BTreeMap<String, u64> = args.figures.iter().cloned().collect();
+    write(
+        &args.root,
+        "none",
+        Vec::new(),
+        figures,
+        (&key, &args.output),
+    )?;
+    let told = format!(
+        "{} figures: {}",
+        args.figures.len(),
+        input::shown(&args.output)
+    );
+    show::verdict(
+        &Verdict::passed(Decision::Accepted, "evidence", told),
+        format,
+    );
+    Ok(Exit::Passed)
+}
+
+fn write(
+    root: &Path,
+    mode: &str,
+    flights: Vec<FlightEvidence>,
+    figures: BTreeMap<String, u64>,
+    (key, file): (&SecretKey, &Path),
+) -> Result<(), Refusal> {
+    let evidence = Evidence {
+        tree: Host::subject(root, "HEAD")?.snapshot,
+        program: own_digest()?,
+        at: state::unix_seconds(),
+        mode: mode.to_owned(),
+        flights,
+        figures,
+    };
+    input::write(file, &evidence.sign(key)?, 0o644)
+}

@@ -1,0 +1,84 @@
+//! What is printed from the program itself: schemas, completions, manual pages.
+
+use crate::FlightsCode;
+use crate::show;
+use clap::{Args, Subcommand};
+use flightproof_core::{Exit, Refusal, escape};
+use std::path::PathBuf;
+
+/// The JSON schemas of what commands print, by name.
+pub const SCHEMAS: &[(&str, &str)] = &[
+    ("diff", include_str!("../../schemas/diff.json")),
+    ("exchange", include_str!("../../schemas/exchange.json")),
+    ("explain", include_str!("../../schemas/explain.json")),
+    ("gate", include_str!("../../schemas/gate.json")),
+    ("list", include_str!("../../schemas/list.json")),
+    ("run", include_str!("../../schemas/run.json")),
+    ("timeline", include_str!("../../schemas/timeline.json")),
+    ("verdict", include_str!("../../schemas/verdict.json")),
+];
+
+/// `flights schema`.
+#[derive(Args)]
+pub(super) struct SchemaArgs {
+    /// The document: the word between the slashes of its `schema` field. Without one, list all.
+    name: Option<String>,
+}
+
+/// `flights paper`.
+#[derive(Subcommand)]
+pub(super) enum PaperCommand {
+    /// Print what a shell completes command lines with.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages, one for each command.
+    Man {
+        /// The directory, made if need be.
+        #[arg(short, long, value_name = "DIR")]
+        output: PathBuf,
+    },
+}
+
+/// Prints a schema, or the names of all.
+///
+/// # Errors
+/// `SCHEMA_UNKNOWN`.
+pub(super) fn schema(args: &SchemaArgs) -> Result<Exit, Refusal> {
+    match &args.name {
+        None => SCHEMAS.iter().for_each(|(name, _)| show::print(name)),
+        Some(name) => match SCHEMAS.iter().find(|(known, _)| known == name) {
+            Some((_, text)) => show::print(text.trim_end()),
+            None => {
+                return Err(FlightsCode::SchemaUnknown.refuse(escape(name, 80)).into());
+            }
+        },
+    }
+    Ok(Exit::Passed)
+}
+
+/// Prints completions or writes manual pages.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(super) fn run(command: &PaperCommand) -> Result<Exit, Refusal> {
+    let mut root = super::command_line();
+    match command {
+        PaperCommand::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut root, "flights", &mut text);
+            show::print(String::from_utf8_lossy(&text).trim_end());
+        }
+        PaperCommand::Man { output } => {
+            std::fs::create_dir_all(output)
+                .and_then(|()| clap_mangen::generate_to(root, output))
+                .map_err(|e| {
+                    let detail = format!("{}: {e}", output.display());
+                    Refusal::from(FlightsCode::OutputUnwritable.refuse(detail))
+                })?;
+        }
+    }
+    Ok(Exit::Passed)
+}

@@ -1,0 +1,273 @@
+//! `flights report`: one HTML file about flights that were replayed or flown.
+
+use super::run::{self, Replays};
+use super::{input, key};
+use crate::plan::Plan;
+use crate::report::{self, Failed, Flight, Report, Signature};
+use crate::show::{self, Format};
+use crate::timeline;
+use crate::transcript::Transcript;
+use crate::{FlightsCode, state};
+use clap::Args;
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
+use flightproof_certifier::key::PublicKey;
+use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict, parse_strict};
+use std::path::{Path, PathBuf};
+
+/// Largest verdict file in bytes: notes are bounded.
+const MAX_VERDICT: usize = 1 << 20;
+
+/// `flights report`.
+#[derive(Args)]
+pub(super) struct ReportArgs {
+    /// Plans by file or name, which are replayed, and directories that `flights run --out` or
+    /// `flights certify --out` wrote; default: every plan below the root.
+    runs: Vec<PathBuf>,
+    /// The HTML file. Replaced in one step if it exists.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Directory that holds flights/.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    /// Public key that certificates are held against (repeatable); default: the one in the state
+    /// directory.
+    #[arg(long = "key", value_name = "PUB")]
+    keys: Vec<PathBuf>,
+}
+
+/// Writes the report. A flight that failed is in it; the exit status says so too.
+///
+/// # Errors
+/// What keeps the report from being written.
+pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
+    input::parent(&args.output)?;
+    let (flown, plans): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.runs.iter().partition(|run| is_flown(run));
+    let mut flights = Vec::new();
+    let mut exit = Exit::Passed;
+    if flown.is_empty() || !plans.is_empty() {
+        let named: Vec<PathBuf> = plans.into_iter().cloned().collect();
+        let replays = Replays::of(&args.root, &named)?;
+        let (replayed, worst) = replayed(&replays);
+        flights.extend(replayed);
+        exit = worst;
+    }
+    let keys = keys(&args.keys)?;
+    for directory in flown {
+        add_flown(directory, &keys, &mut flights)?;
+    }
+    let own = std::env::current_exe().and_then(std::fs::read).ok();
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: own.map(|bytes| Digest::of(&bytes)),
+        flights,
+    };
+    let failed = report
+        .flights
+        .iter()
+        .filter(|f| f.failure.is_some())
+        .count();
+    let page = report::page(&report);
+    input::write(&args.output, page.as_bytes(), 0o644)?;
+    let told = format!(
+        "{} flights, {failed} failed: {}",
+        report.flights.len(),
+        input::shown(&args.output)
+    );
+    show::verdict(&Verdict::passed(Decision::Accepted, "report", told), format);
+    Ok(exit)
+}
+
+fn is_flown(run: &Path) -> bool {
+    run.join("verdict.json").is_file()
+        || run.is_dir()
+            && subfolders(run)
+                .iter()
+                .any(|f| f.join("verdict.json").is_file())
+}
+
+fn subfolders(run: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(run)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir() && path.file_name().is_some_and(|n| n != "earlier"))
+        .collect();
+    found.sort();
+    found
+}
+
+fn replayed(replays: &Replays) -> (Vec<Flight>, Exit) {
+    let landed = replays.fly();
+    let exit = run::exit_of(landed.iter().map(|(result, _)| result));
+    let flights = landed
+        .into_iter()
+        .zip(replays.plans())
+        .map(|((result, seen), path)| {
+            let plan = Plan::read(path).ok();
+            let expected = plan.as_ref().map(|plan| {
+                plan.expect
+                    .code
+                    .clone()
+                    .unwrap_or_else(|| "held".to_owned())
+            });
+            let transcript =
+                Transcript::open(&replays.recording(&result.name), replays.recorders()).ok();
+            Flight {
+                about: plan.map_or_else(String::new, |plan| plan.about),
+                expected,
+                how: "replayed",
+                failure: result.failure.as_ref().map(|f| Failed {
+                    code: f.code.to_owned(),
+                    stage: f.stage.clone(),
+                    detail: f.detail.clone(),
+                    hint: f.hint.to_owned(),
+                    again: f.again.clone(),
+                }),
+                stopped: result
+                    .verdict
+                    .code
+                    .is_some()
+                    .then(|| result.verdict.stage.clone()),
+                digests: digests(seen.statement.as_deref(), transcript.as_ref()),
+                steps: transcript
+                    .as_ref()
+                    .map(|t| timeline::steps(t).collect())
+                    .unwrap_or_default(),
+                name: result.name,
+                verdict: Some(result.verdict),
+                stages: result.stages,
+                attestation: seen.attestation,
+                changes: seen.changes,
+                account: seen.account,
+                statement: seen.statement,
+                ..Flight::default()
+            }
+        })
+        .collect();
+    (flights, exit)
+}
+
+fn digests(
+    statement: Option<&Statement>,
+    transcript: Option<&Transcript>,
+) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut note = |name: &str, value: String| out.push((name.to_owned(), value));
+    if let Some(statement) = statement {
+        let inputs = &statement.predicate.inputs;
+        note("commit", inputs.request.head.to_string());
+        note("baseline", inputs.request.baseline.to_string());
+        for subject in &statement.subject {
+            subject
+                .digest
+                .values()
+                .for_each(|d| note("tree", d.clone()));
+        }
+        note("program", inputs.session_build.program.to_string());
+        note("toolchain", inputs.image_digest.toolchain.to_string());
+        note("runner", inputs.attestation.runner.to_string());
+        note("witness commitment", inputs.witness.commitment.to_string());
+        note(
+            "observations (keyed)",
+            inputs.session_execution.observations.to_string(),
+        );
+        note("mutants", inputs.mutation.population.to_string());
+    }
+    if let Some(transcript) = transcript {
+        note("plan", transcript.header.plan.to_string());
+        if let Some(predicate) = transcript.end.predicate {
+            note("predicate", predicate.to_string());
+        }
+        note("recording", Digest::of(transcript.lines()).to_string());
+        note("recorder's key", transcript.recorder.to_string());
+    }
+    out
+}
+
+fn keys(named: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {
+    if !named.is_empty() {
+        return named.iter().map(|path| key::public(path)).collect();
+    }
+    let own = state::directory()?.join("keys/flightproof.pem.pub");
+    match own.exists() {
+        true => Ok(vec![key::public(&own)?]),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// Flown flights stand beside the replay of the same name, or for themselves.
+fn add_flown(
+    directory: &Path,
+    keys: &[PublicKey],
+    flights: &mut Vec<Flight>,
+) -> Result<(), Refusal> {
+    let one = directory.join("verdict.json").is_file();
+    let folders = if one {
+        vec![directory.to_owned()]
+    } else {
+        subfolders(directory)
+    };
+    for folder in folders.iter().filter(|f| f.join("verdict.json").is_file()) {
+        let name = folder
+            .canonicalize()
+            .ok()
+            .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()))
+            .unwrap_or_else(|| "flight".to_owned());
+        let file = folder.join("verdict.json");
+        let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
+            .map_err(|e| input::unreadable(&file, e))?;
+        match flights.iter_mut().find(|f| f.name == name) {
+            Some(replayed) => replayed.beside = Some(verdict),
+            None => flights.push(flown(name, verdict, folder, keys)?),
+        }
+    }
+    Ok(())
+}
+
+fn flown(
+    name: String,
+    verdict: Verdict,
+    folder: &Path,
+    keys: &[PublicKey],
+) -> Result<Flight, Refusal> {
+    let mut flight = Flight {
+        name,
+        how: "flown",
+        about: "As it was written when it was flown.".to_owned(),
+        stopped: verdict.code.is_some().then(|| verdict.stage.clone()),
+        ..Flight::default()
+    };
+    let file = folder.join("certificate.dsse.json");
+    if file.exists() {
+        let envelope = input::read(&file, MAX_ENVELOPE_BYTES)?;
+        flight.signature = Signature::Unchecked;
+        if !keys.is_empty() {
+            // What no trusted key signed is not read at all.
+            let signed = dsse::open(&envelope, keys, 1)?;
+            let statement = Statement::parse(signed.bytes())?;
+            let signers: Vec<String> = signed.signers().iter().map(ToString::to_string).collect();
+            flight.signature = Signature::By(signers.join(", "));
+            flight.digests = digests(Some(&statement), None);
+            flight.digests.insert(
+                0,
+                (
+                    "certificate".to_owned(),
+                    Digest::of(signed.bytes()).to_string(),
+                ),
+            );
+            flight.statement = Some(Box::new(statement));
+        }
+    } else if verdict.code.is_none() {
+        return Err(FlightsCode::FileUnreadable
+            .refuse(format!(
+                "{}: a verdict without its certificate",
+                input::shown(&file)
+            ))
+            .into());
+    }
+    flight.verdict = Some(verdict);
+    Ok(flight)
+}

@@ -1,0 +1,310 @@
+//! `flights review`: what an approver must see before signing: the change, line by line, with what was
+//! proven of each, and what was not.
+
+use super::{input, key};
+use crate::flight::{Order, WorkDirectory};
+use crate::patch::{self, Kind};
+use crate::show::{self, Format, Tone};
+use crate::state;
+use clap::Args;
+use flightproof_archive::paws;
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::certification::{Account, Certification, MutantFate};
+use flightproof_certifier::claim::Inputs;
+use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
+use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
+use flightproof_certifier::tree::Tree;
+use flightproof_certifier::verify::{ExpectedSubject, verify};
+use flightproof_core::{Exit, Refusal, RelPath, escape};
+use flightproof_evidence::{Captured, Change};
+use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Most bytes of a line of source, and of a reason, in a review.
+const MAX_TEXT: usize = 400;
+/// Unchanged lines around changed ones.
+const CONTEXT: usize = 3;
+
+/// `flights review`.
+#[derive(Args)]
+pub(super) struct ReviewArgs {
+    /// The certificate (a DSSE envelope).
+    certificate: PathBuf,
+    /// A trusted public key (repeatable).
+    #[arg(long = "key", value_name = "PUB", required = true)]
+    keys: Vec<PathBuf>,
+    /// What the certificate must prove.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// Repository that has the commit.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo: PathBuf,
+    /// A protected path the commit was allowed to change (repeatable).
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// The witness it was certified with: tells which changed lines carry mutants.
+    #[arg(long, value_name = "FILE")]
+    witness: Option<PathBuf>,
+}
+
+/// Verifies the certificate, then shows the change it is about.
+///
+/// # Errors
+/// What the certificate is refused for; what keeps the change from being read.
+pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
+    let keys = args
+        .keys
+        .iter()
+        .map(|path| key::public(path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let policy = Policy::parse(&input::read(&args.policy, MAX_POLICY_BYTES)?)?;
+    let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
+    let signed = dsse::open(&envelope, &policy.authorized(&keys), policy.threshold())?;
+    let statement = Statement::parse(signed.bytes())?;
+    let inputs = &statement.predicate.inputs;
+    let captured = capture(args, inputs)?;
+    // About exactly the tree that was read, and good enough for the policy, or there is nothing to see.
+    let subject = ExpectedSubject {
+        snapshot: captured.snapshot,
+        kept: captured.kept_digest,
+    };
+    let verified = verify(&envelope, &policy, &keys, &subject)?;
+    let account = account(args, &captured)?;
+    let (proven, open) = (proven(&statement), not_proven(inputs));
+    match format {
+        Format::Json => {
+            let files: Vec<Value> = captured
+                .changes
+                .iter()
+                .map(|c| file_json(c, account.as_ref()))
+                .collect();
+            show::print(
+                &json!({
+                    "schema": "flightproof/review/1", "certificate": verified.id,
+                    "commit": captured.head, "baseline": captured.baseline,
+                    "proven": proven, "notProven": open, "files": files,
+                })
+                .to_string(),
+            );
+        }
+        Format::Human => {
+            show::print(&format!(
+                "commit {} on {}, by {}\ncertificate {}",
+                captured.head,
+                captured.baseline,
+                escape(&captured.author, MAX_TEXT),
+                verified.id
+            ));
+            captured
+                .changes
+                .iter()
+                .for_each(|c| file_human(c, account.as_ref()));
+            proven
+                .iter()
+                .for_each(|line| show::print(&format!("proven      {line}")));
+            open.iter().for_each(|line| {
+                show::print(&format!("{} {line}", show::paint("NOT PROVEN ", Tone::Bad)));
+            });
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+/// The certified commit, read out of the repository and hashed again.
+fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
+    let git = Git::at(&state::program("git", "git")?)?;
+    let repository = importer::Host::open(&git, &args.repo)?;
+    let work = WorkDirectory::new(&state::directory()?)?;
+    let request = CaptureRequest {
+        name: &inputs.request.repository,
+        baseline: &inputs.request.baseline.to_string(),
+        candidate: &inputs.request.head.to_string(),
+        grants: &Grants::new(args.grants.clone()),
+        identity: None,
+        scratch: work.path(),
+        now: state::unix_seconds(),
+    };
+    Ok(importer::capture(&git, &repository, &request)?.captured)
+}
+
+/// The mutants of the change, made anew as text. Their fates are on the certificate as counts.
+fn account(args: &ReviewArgs, captured: &Captured) -> Result<Option<Account>, Refusal> {
+    let Some(file) = &args.witness else {
+        return Ok(None);
+    };
+    let order = Order::new(&captured.repository, ("", ""), file)?;
+    let witness = order.witness()?;
+    let unpacked = paws::read(&captured.archive)?;
+    let tree: Tree<'_> = unpacked
+        .files()
+        .map(|(entry, bytes)| (&entry.path, bytes))
+        .collect();
+    // Which text a mutant has follows from the change alone; entropy only names its selector.
+    let machine = Certification::new(captured, &tree, &witness, [0; 32])
+        .map_err(|failure| failure.refusal)?;
+    Ok(Some(machine.account()))
+}
+
+fn proven(statement: &Statement) -> Vec<String> {
+    let predicate = &statement.predicate;
+    let inputs = &predicate.inputs;
+    let gates: Vec<&str> = predicate.gates.iter().map(|gate| gate.name()).collect();
+    let mutation = &inputs.mutation;
+    vec![
+        format!("gates passed: {}", gates.join(", ")),
+        format!(
+            "{} cases of a {} witness, each run {} times, gave the expected answers",
+            inputs.witness.cases,
+            if inputs.witness.public {
+                "public"
+            } else {
+                "private"
+            },
+            inputs.session_execution.runs_per_case
+        ),
+        format!(
+            "{} of {} mutants that compile were noticed; {} changed lines carry one",
+            mutation.killed_by.values().sum::<u64>(),
+            mutation.viable,
+            mutation.lines.mutated
+        ),
+        format!(
+            "built offline in a {} session with {}, nothing left of it",
+            escape(&inputs.attestation.backend, 40),
+            escape(&inputs.image_digest.version, 80)
+        ),
+    ]
+}
+
+fn not_proven(inputs: &Inputs) -> Vec<String> {
+    let mutation = &inputs.mutation;
+    let mut open = vec!["that the cases are complete".to_owned()];
+    for (what, waivers) in [("mutant", &mutation.waived), ("place", &mutation.unjudged)] {
+        for waiver in waivers {
+            open.push(format!(
+                "waived {what} {}: {}",
+                escape(&waiver.mutant, MAX_TEXT),
+                escape(&waiver.reason, MAX_TEXT)
+            ));
+        }
+    }
+    let lines = &mutation.lines;
+    for (count, what) in [
+        (
+            lines.unmutated,
+            "changed lines of code carry no mutant of their own",
+        ),
+        (
+            lines.data,
+            "changed lines are in files that are not compiled",
+        ),
+    ] {
+        if count > 0 {
+            open.push(format!("{count} {what}"));
+        }
+    }
+    if inputs.capture.narrowed.is_some() {
+        open.push("that the rest of the tree works with the change: a part flew".to_owned());
+    }
+    for (ran, what) in [
+        (inputs.session_build.build_scripts, "build scripts"),
+        (inputs.session_build.proc_macros, "procedural macros"),
+    ] {
+        if ran {
+            open.push(format!("what {what} made of the build: they ran in it"));
+        }
+    }
+    open
+}
+
+/// What was shown of a line of the new text.
+fn class(path: &str, line: u32, account: Option<&Account>) -> String {
+    let Some(account) = account.filter(|_| line != 0) else {
+        return String::new();
+    };
+    let here = |m: &&_| -> bool {
+        let m: &flightproof_certifier::certification::MutantAccount = m;
+        m.line == line && m.file.as_str() == path && m.fate != MutantFate::Unviable
+    };
+    let mutants = account.mutants.iter().filter(here).count();
+    let silent = account
+        .silent
+        .iter()
+        .find(|s| s.line == line && s.file.as_str() == path);
+    match (mutants, silent) {
+        (_, Some(silent)) if silent.waived => format!("waived: {}", silent.why),
+        (0, Some(silent)) => format!("no mutant: {}", silent.why),
+        (0, None) => String::new(),
+        (n, _) => format!("{n} mutants"),
+    }
+}
+
+fn texts(change: &Change) -> Option<(String, String)> {
+    let text = |state: &Option<flightproof_evidence::FileState>| match state {
+        None => Some(String::new()),
+        Some(state) => String::from_utf8(state.content.0.clone()).ok(),
+    };
+    Some((text(&change.old)?, text(&change.new)?))
+}
+
+fn file_json(change: &Change, account: Option<&Account>) -> Value {
+    let path = change.path.as_str();
+    let Some((old, new)) = texts(change) else {
+        return json!({"path": path, "text": false, "lines": []});
+    };
+    let lines: Vec<Value> = patch::rows(&old, &new)
+        .iter()
+        .filter(|row| row.kind != Kind::Same)
+        .map(|row| {
+            json!({
+                "kind": if row.kind == Kind::Added { "added" } else { "removed" },
+                "old": row.old, "new": row.new, "text": escape(row.text, MAX_TEXT),
+                "class": class(path, row.new, account),
+            })
+        })
+        .collect();
+    json!({"path": path, "text": true, "lines": lines})
+}
+
+fn file_human(change: &Change, account: Option<&Account>) {
+    let path = change.path.as_str();
+    let Some((old, new)) = texts(change) else {
+        return show::print(&format!("\n{path}: not text"));
+    };
+    show::print(&format!("\n{path}"));
+    let rows = patch::rows(&old, &new);
+    let mut hidden = false;
+    for (i, row) in rows.iter().enumerate() {
+        let around = &rows[i.saturating_sub(CONTEXT)..(i + CONTEXT + 1).min(rows.len())];
+        if around.iter().all(|row| row.kind == Kind::Same) {
+            hidden = true;
+            continue;
+        }
+        if std::mem::take(&mut hidden) {
+            show::print("          …");
+        }
+        let number = |n: u32| if n == 0 { String::new() } else { n.to_string() };
+        let (mark, tone) = match row.kind {
+            Kind::Same => (' ', Tone::Faint),
+            Kind::Removed => ('-', Tone::Bad),
+            Kind::Added => ('+', Tone::Good),
+        };
+        // A tab is four columns here: escaped it would hide the shape of the code.
+        let text = escape(row.text.replace('\t', "    "), MAX_TEXT).replace("\\\\", "\\");
+        let line = format!(
+            "{:>4} {:>4} {mark} {text}",
+            number(row.old),
+            number(row.new)
+        );
+        let class = match row.kind {
+            Kind::Removed => String::new(),
+            _ => class(path, row.new, account),
+        };
+        let pad = if class.is_empty() { "" } else { "  | " };
+        show::print(&format!(
+            "{}{pad}{class}",
+            show::paint(&format!("{line:<72}"), tone).trim_end()
+        ));
+    }
+}

@@ -1,0 +1,334 @@
+//! What became of the plans of a run, in every form.
+
+use crate::registry;
+use crate::show::{self, Form, StageTime, Tone, seconds};
+use flightproof_core::{Exit, Refusal, Verdict};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The forms of a run's results.
+pub(crate) const FORMS: &[Form] = &[
+    Form::Human,
+    Form::Json,
+    Form::Jsonl,
+    Form::Junit,
+    Form::Github,
+    Form::Sarif,
+];
+
+/// What became of one plan.
+#[derive(Serialize)]
+pub(crate) struct PlanResult {
+    pub(crate) name: String,
+    pub(crate) verdict: Verdict,
+    /// Absent when the flight ended as its plan expects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<Failure>,
+    pub(crate) milliseconds: u64,
+    /// The stages that were finished.
+    pub(crate) stages: Vec<StageTime>,
+    /// The plan's file, as it was named.
+    #[serde(skip)]
+    pub(crate) file: String,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Failure {
+    pub(crate) code: &'static str,
+    pub(crate) stage: String,
+    pub(crate) detail: String,
+    pub(crate) hint: &'static str,
+    /// The command that flies it once more.
+    pub(crate) again: String,
+    #[serde(skip)]
+    pub(crate) exit: Exit,
+}
+
+impl Failure {
+    pub(crate) fn of(refusal: Refusal, stage: &str, again: String) -> Self {
+        Self {
+            code: refusal.code(),
+            stage: stage.to_owned(),
+            exit: refusal.exit(),
+            hint: refusal.explanation.todo,
+            detail: refusal.detail,
+            again,
+        }
+    }
+}
+
+/// Prints the results.
+pub(crate) fn print(results: &[PlanResult], form: Form) {
+    match form {
+        Form::Human => show::print(&table(results)),
+        Form::Json => show::print(&summary(results, json!(results)).to_string()),
+        Form::Jsonl => {
+            let lines = results.iter().map(|r| json!(r));
+            lines.for_each(|line| show::print(&line.to_string()));
+            show::print(&summary(results, Value::Null).to_string());
+        }
+        Form::Junit => show::print(&junit(results)),
+        Form::Github => show::print(&github(results)),
+        Form::Sarif => show::print(&sarif(results).to_string()),
+    }
+}
+
+fn failed(results: &[PlanResult]) -> usize {
+    results.iter().filter(|r| r.failure.is_some()).count()
+}
+
+fn summary(results: &[PlanResult], flights: Value) -> Value {
+    let failed = failed(results);
+    let mut document = json!({
+        "schema": "flightproof/run/1", "passed": results.len() - failed, "failed": failed,
+    });
+    if !flights.is_null() {
+        document["flights"] = flights;
+    }
+    document
+}
+
+fn table(results: &[PlanResult]) -> String {
+    let longest = results.iter().map(|r| r.name.len()).max().unwrap_or(0);
+    let width = longest.max(6);
+    let mut text = format!(
+        "{:<4} {:<width$} {:>8}  {:<44} certificate\n",
+        "", "flight", "time", "verdict"
+    );
+    let columns = show::columns();
+    for result in results {
+        text.push_str(&row(result, width, columns));
+        text.push('\n');
+    }
+    let failed = failed(results);
+    let _ = write!(text, "{} passed, {failed} failed", results.len() - failed);
+    text
+}
+
+fn row(result: &PlanResult, width: usize, columns: usize) -> String {
+    let (mark, tone) = match result.failure {
+        None => ("ok  ", Tone::Good),
+        Some(_) => ("FAIL", Tone::Bad),
+    };
+    let verdict = verdict(result);
+    let certificate = result
+        .verdict
+        .certificate
+        .as_deref()
+        .map_or("-", |c| &c[..16]);
+    let time = seconds(Duration::from_millis(result.milliseconds));
+    let rest = format!(
+        " {:<width$} {time:>8}  {verdict:<44} {certificate}",
+        result.name
+    );
+    let rest = show::cut(&rest, columns.saturating_sub(4));
+    let mut text = format!("{}{rest}", show::paint(mark, tone));
+    if let Some(failure) = &result.failure {
+        let _ = write!(
+            text,
+            "\n     | {} at {}: {}\n     | hint: {}\n     | again: {}",
+            failure.code, failure.stage, failure.detail, failure.hint, failure.again
+        );
+    }
+    text
+}
+
+fn verdict(result: &PlanResult) -> String {
+    match &result.verdict.code {
+        Some(code) => format!("refused {code}"),
+        None => "held".to_owned(),
+    }
+}
+
+/// Text inside XML. What is no character there cannot be escaped either, and is shown as a mark.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn junit(results: &[PlanResult]) -> String {
+    let time = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
+    let total: u64 = results.iter().map(|r| r.milliseconds).sum();
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"flights\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\" time=\"{}\">\n",
+        results.len(),
+        failed(results),
+        time(total)
+    );
+    for result in results {
+        let _ = write!(
+            text,
+            "<testcase classname=\"flights\" name=\"{}\" file=\"{}\" time=\"{}\"",
+            xml(&result.name),
+            xml(&result.file),
+            time(result.milliseconds)
+        );
+        match &result.failure {
+            None => text.push_str("/>\n"),
+            Some(f) => {
+                let _ = writeln!(
+                    text,
+                    ">\n<failure type=\"{}\" message=\"{}\">{}\nhint: {}\nagain: {}</failure>\n</testcase>",
+                    xml(f.code),
+                    xml(&format!("{} at {}", f.code, f.stage)),
+                    xml(&f.detail),
+                    xml(f.hint),
+                    xml(&f.again)
+                );
+            }
+        }
+    }
+    text.push_str("</testsuite>\n</testsuites>");
+    text
+}
+
+/// The message of a workflow command.
+fn message(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// A property of a workflow command.
+fn property(text: &str) -> String {
+    message(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+fn github(results: &[PlanResult]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for result in results {
+        if let Some(f) = &result.failure {
+            let told = format!(
+                "{} at {}: {}\nhint: {}\nagain: {}",
+                f.code, f.stage, f.detail, f.hint, f.again
+            );
+            lines.push(format!(
+                "::error file={},title={}::{}",
+                property(&result.file),
+                property(&format!("flight {}", result.name)),
+                message(&told)
+            ));
+        }
+    }
+    let failed = failed(results);
+    let told = format!("{} passed, {failed} failed", results.len() - failed);
+    lines.push(format!("::notice title=flights::{}", message(&told)));
+    lines.join("\n")
+}
+
+fn sarif(results: &[PlanResult]) -> Value {
+    let failures: Vec<(&PlanResult, &Failure)> = results
+        .iter()
+        .filter_map(|r| r.failure.as_ref().map(|f| (r, f)))
+        .collect();
+    let rules: BTreeMap<&str, Value> = failures
+        .iter()
+        .filter_map(|(_, f)| registry::find(f.code))
+        .map(|e| {
+            let rule = json!({
+                "id": e.code, "shortDescription": {"text": e.happened},
+                "fullDescription": {"text": e.why}, "help": {"text": e.todo},
+            });
+            (e.code, rule)
+        })
+        .collect();
+    let found: Vec<Value> = failures
+        .iter()
+        .map(|(result, f)| {
+            json!({
+                "ruleId": f.code, "level": "error",
+                "message": {"text": format!("{} at {}: {}; {}", result.name, f.stage, f.detail, f.hint)},
+                "locations": [{"physicalLocation": {"artifactLocation": {"uri": result.file}}}],
+            })
+        })
+        .collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "flights", "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.into_values().collect::<Vec<_>>(),
+            }},
+            "results": found,
+        }],
+    })
+}
+
+/// The exit status of a run: that of its worst failure, in the order a reader must hear of them.
+pub(crate) fn exit_of<'a>(results: impl Iterator<Item = &'a PlanResult>) -> Exit {
+    let exits: Vec<Exit> = results
+        .filter_map(|r| r.failure.as_ref().map(|f| f.exit))
+        .collect();
+    let worst = [Exit::OurBug, Exit::Mismatch, Exit::Refused];
+    worst
+        .into_iter()
+        .find(|exit| exits.contains(exit))
+        .or_else(|| exits.first().copied())
+        .unwrap_or(Exit::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FlightsCode;
+
+    fn results() -> Vec<PlanResult> {
+        let refusal =
+            Refusal::from(FlightsCode::VerdictUnexpected.refuse("expected <held>, got \"]]>&"));
+        let failure = Failure::of(refusal.clone(), "judge", "flights run b".into());
+        let result = |name: &str, failure| PlanResult {
+            name: name.into(),
+            verdict: Verdict::refused("judge", &refusal),
+            failure,
+            milliseconds: 1_042,
+            stages: Vec::new(),
+            file: format!("flights/{name}.toml"),
+        };
+        vec![result("a", None), result("b:,\n%", Some(failure))]
+    }
+
+    #[test]
+    fn junit_holds_strangers_text_as_text() {
+        let text = junit(&results());
+        assert!(text.contains("tests=\"2\" failures=\"1\""), "{text}");
+        assert!(
+            text.contains("expected &lt;held&gt;, got &quot;]]&gt;&amp;"),
+            "{text}"
+        );
+        assert!(text.contains("time=\"1.042\""), "{text}");
+        assert_eq!(xml("a\u{0}\u{1b}\u{ffff}"), "a\u{fffd}\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn an_annotation_is_one_line_whatever_is_in_it() {
+        let text = github(&results());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].starts_with("::error file=flights/b%3A%2C%0A%25.toml,title=flight b"));
+        assert_eq!(lines[1], "::notice title=flights::1 passed, 1 failed");
+    }
+
+    #[test]
+    fn a_scanner_result_names_a_rule_that_is_there() {
+        let document = sarif(&results());
+        let rules = &document["runs"][0]["tool"]["driver"]["rules"];
+        assert_eq!(rules[0]["id"], document["runs"][0]["results"][0]["ruleId"]);
+        assert_eq!(document["runs"][0]["results"].as_array().unwrap().len(), 1);
+    }
+}

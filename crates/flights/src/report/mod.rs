@@ -1,0 +1,92 @@
+//! A report: one HTML file about the flights of a run, complete in itself.
+//!
+//! It loads nothing and runs nothing: its policy allows one style sheet, by its hash. The same
+//! flights give the same bytes.
+
+mod certificate;
+mod page;
+mod session;
+mod source;
+mod text;
+
+use crate::show::StageTime;
+use crate::timeline::Step;
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::certification::Account;
+use flightproof_core::{Digest, Verdict};
+use flightproof_evidence::{Attestation, Change};
+
+pub use page::page;
+
+/// Everything a report is about.
+pub struct Report {
+    /// The release that wrote it.
+    pub version: String,
+    /// SHA-256 of the program that wrote it.
+    pub program: Option<Digest>,
+    /// The flights, in their order.
+    pub flights: Vec<Flight>,
+}
+
+/// One flight.
+#[derive(Default)]
+pub struct Flight {
+    /// Its name.
+    pub name: String,
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// What its plan expects: `held`, or a code.
+    pub expected: Option<String>,
+    /// How it was looked at: `replayed`, `flown`.
+    pub how: &'static str,
+    /// How it ended.
+    pub verdict: Option<Verdict>,
+    /// How it ended where it was flown for real, beside a recording.
+    pub beside: Option<Verdict>,
+    /// Why it counts as failed.
+    pub failure: Option<Failed>,
+    /// The stages it finished.
+    pub stages: Vec<StageTime>,
+    /// The stage it ended at, if it did not come through.
+    pub stopped: Option<String>,
+    /// What crossed the boundary.
+    pub steps: Vec<Step>,
+    /// The session.
+    pub attestation: Option<Attestation>,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// What mutation made of the change.
+    pub account: Option<Account>,
+    /// What is certified.
+    pub statement: Option<Box<Statement>>,
+    /// What is known of a signature.
+    pub signature: Signature,
+    /// Digests to copy, by name.
+    pub digests: Vec<(String, String)>,
+}
+
+/// Why a flight counts as failed.
+pub struct Failed {
+    /// The code.
+    pub code: String,
+    /// The stage.
+    pub stage: String,
+    /// What was found.
+    pub detail: String,
+    /// What to do.
+    pub hint: String,
+    /// The command that flies it again.
+    pub again: String,
+}
+
+/// What is known of the signature of a certificate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Signature {
+    /// None: a replay signs nothing.
+    #[default]
+    Unsigned,
+    /// By a key that was given.
+    By(String),
+    /// There is one, and it was not checked.
+    Unchecked,
+}

@@ -1,0 +1,291 @@
+//! The page: its head, its summary, and one card for each flight.
+
+use super::text::h;
+use super::{Flight, Report, Signature, certificate, session, source};
+use crate::timeline::{Ending, Step};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flightproof_certifier::certification::MutantFate;
+use flightproof_core::{Digest, Verdict};
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Most steps of one timeline: a page with more is slow to open, and says that it was cut.
+const MAX_STEPS: usize = 60_000;
+
+/// The whole file.
+pub fn page(report: &Report) -> String {
+    let hash = STANDARD.encode(Digest::of(STYLE.as_bytes()).as_bytes());
+    let failed = report
+        .flights
+        .iter()
+        .filter(|f| f.failure.is_some())
+        .count();
+    let passed = report.flights.len() - failed;
+    let title = match failed {
+        0 => format!("{passed} flights as expected"),
+        _ => format!("{failed} of {} flights failed", report.flights.len()),
+    };
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>{title} · Flightproof</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#flights\">Skip to the flights</a>\n\
+         <header>\n<h1>{title}</h1>\n<p class=\"lead\">{}</p>\n</header>\n<main>\n",
+        lead(report)
+    );
+    summary(report, &mut out);
+    out.push_str("<div id=\"flights\">\n");
+    report.flights.iter().for_each(|f| flight(f, &mut out));
+    let program = report.program.map_or_else(String::new, |digest| {
+        format!(", program <code class=\"hash\">{digest}</code>")
+    });
+    let _ = write!(
+        out,
+        "</div>\n</main>\n<footer>\n<p>Written by flights {}{program}. This file loads nothing and runs nothing; everything in it that a candidate wrote is shown as text.</p>\n</footer>\n</body>\n</html>\n",
+        h(&report.version)
+    );
+    out
+}
+
+fn lead(report: &Report) -> String {
+    let mutants: usize = report
+        .flights
+        .iter()
+        .filter_map(|f| f.account.as_ref())
+        .map(|a| a.mutants.len())
+        .sum();
+    let hostile = report
+        .flights
+        .iter()
+        .filter(|f| f.expected.as_deref().is_some_and(|e| e != "held"))
+        .count();
+    format!(
+        "{} flights, {hostile} of them expected to be refused; {mutants} mutants were made of the changes.",
+        report.flights.len()
+    )
+}
+
+fn summary(report: &Report, out: &mut String) {
+    let beside = report.flights.iter().any(|f| f.beside.is_some());
+    let flown = if beside {
+        "<th scope=\"col\">Flown</th>"
+    } else {
+        ""
+    };
+    let _ = write!(
+        out,
+        "<section class=\"card\" aria-label=\"Verdicts\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Verdicts of all flights\"><table>\n<thead><tr><th scope=\"col\">Result</th><th scope=\"col\">Flight</th><th scope=\"col\">Verdict</th>{flown}<th scope=\"col\">Mutants killed</th><th scope=\"col\">Time</th></tr></thead>\n<tbody>\n"
+    );
+    for f in &report.flights {
+        let verdict = f.verdict.as_ref().map_or_else(String::new, verdict);
+        let flown = match (&f.beside, beside) {
+            (Some(v), _) => format!("<td>{}</td>", self::verdict(v)),
+            (None, true) => "<td>not flown</td>".to_owned(),
+            (None, false) => String::new(),
+        };
+        let time: u64 = f.stages.iter().map(|s| s.milliseconds).sum();
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><th scope=\"row\"><a href=\"#{}\">{}</a></th><td>{verdict}</td>{flown}<td class=\"n\">{}</td><td class=\"n\">{time} ms</td></tr>",
+            result(f),
+            anchor(f),
+            h(&f.name),
+            kills(f)
+        );
+    }
+    out.push_str("</tbody>\n</table></div>\n</section>\n");
+}
+
+fn anchor(flight: &Flight) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    format!(
+        "flight-{}",
+        flight.name.chars().map(plain).collect::<String>()
+    )
+}
+
+fn result(flight: &Flight) -> &'static str {
+    match flight.failure {
+        None => "<span class=\"badge good\">✓ as expected</span>",
+        Some(_) => "<span class=\"badge bad\">✗ failed</span>",
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match &verdict.code {
+        Some(code) => format!("refused at {} <code>{}</code>", h(&verdict.stage), h(code)),
+        None => "held".to_owned(),
+    }
+}
+
+fn kills(flight: &Flight) -> String {
+    let Some(account) = flight.account.as_ref().filter(|a| !a.mutants.is_empty()) else {
+        return "–".to_owned();
+    };
+    let killed = account
+        .mutants
+        .iter()
+        .filter(|m| matches!(m.fate, MutantFate::Killed(_)));
+    let viable = account
+        .mutants
+        .iter()
+        .filter(|m| m.fate != MutantFate::Unviable);
+    format!("{} of {}", killed.count(), viable.count())
+}
+
+fn flight(f: &Flight, out: &mut String) {
+    let id = anchor(f);
+    let _ = write!(
+        out,
+        "<article class=\"card\" id=\"{id}\" aria-labelledby=\"{id}-name\">\n<div class=\"head\"><h2 id=\"{id}-name\">{}</h2>{}<span class=\"badge plain\">{}</span></div>\n<p class=\"lead\">{}</p>\n",
+        h(&f.name),
+        result(f),
+        f.how,
+        h(&f.about)
+    );
+    failure(f, out);
+    track(f, out);
+    if let Some(v) = &f.verdict {
+        verdict_box(v, f.failure.is_some(), out);
+    }
+    source::section(f, out);
+    certificate::section(f, out);
+    session::section(f, out);
+    timeline(f, out);
+    digests(f, out);
+    out.push_str("</article>\n");
+}
+
+fn failure(f: &Flight, out: &mut String) {
+    if let Some(failed) = &f.failure {
+        let _ = writeln!(
+            out,
+            "<div class=\"box\" role=\"note\"><p><strong><code>{}</code> at {}</strong></p><p>{}</p><p>{}</p><p>Again: <code>{}</code></p></div>",
+            h(&failed.code),
+            h(&failed.stage),
+            h(&failed.detail),
+            h(&failed.hint),
+            h(&failed.again)
+        );
+    }
+}
+
+/// The refusal that was expected, or what was certified, in the flight's own words.
+fn verdict_box(verdict: &Verdict, failed: bool, out: &mut String) {
+    if failed {
+        return;
+    }
+    let code = verdict.code.as_deref().map_or_else(String::new, |code| {
+        format!(
+            "<strong>Refused with <code>{}</code>, as its plan expects.</strong> ",
+            h(code)
+        )
+    });
+    let _ = write!(
+        out,
+        "<div class=\"box calm\"><p>{code}{}</p>",
+        h(&verdict.detail)
+    );
+    if !verdict.notes.is_empty() {
+        out.push_str("<details><summary>Notes</summary><ul>");
+        for note in &verdict.notes {
+            let _ = write!(out, "<li><code>{}</code></li>", h(note));
+        }
+        out.push_str("</ul></details>");
+    }
+    out.push_str("</div>\n");
+}
+
+fn track(f: &Flight, out: &mut String) {
+    out.push_str("<ol class=\"track\" aria-label=\"Stages\">\n");
+    // A stage may have finished its work and still be the one that refuses.
+    let stopped = f.stopped.as_deref();
+    for stage in f.stages.iter().filter(|s| Some(s.stage) != stopped) {
+        let _ = writeln!(
+            out,
+            "<li>{} <small>{}</small></li>",
+            h(stage.stage),
+            h(&stage.detail)
+        );
+    }
+    if let Some(stopped) = &f.stopped {
+        let _ = writeln!(
+            out,
+            "<li class=\"stop\">✗ {} <small>ended here</small></li>",
+            h(stopped)
+        );
+    }
+    out.push_str("</ol>\n");
+}
+
+fn timeline(f: &Flight, out: &mut String) {
+    if f.steps.is_empty() {
+        return;
+    }
+    let cut = match f.steps.len() > MAX_STEPS {
+        true => format!(", the first {MAX_STEPS} shown; all with <code>flights show</code>"),
+        false => String::new(),
+    };
+    let _ = write!(
+        out,
+        "<h3>Timeline</h3>\n<details><summary>What crossed the boundary <span>{} steps{cut}</span></summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline\"><table class=\"time\">\n<thead><tr><th scope=\"col\">Line</th><th scope=\"col\">Stage</th><th scope=\"col\">Asked</th><th scope=\"col\">Outcome</th></tr></thead>\n<tbody>\n",
+        f.steps.len()
+    );
+    f.steps
+        .iter()
+        .take(MAX_STEPS)
+        .for_each(|step| row(step, out));
+    out.push_str("</tbody></table></div>\n</details>\n");
+}
+
+fn row(step: &Step, out: &mut String) {
+    let class = match step.end {
+        Ending::Refused => " class=\"bad\"",
+        Ending::Ok | Ending::Other => "",
+    };
+    let _ = writeln!(
+        out,
+        "<tr{class}><td class=\"n\">{}</td><td>{}</td><td><code>{}</code></td><td>{}</td></tr>",
+        step.line,
+        step.stage,
+        h(&step.act),
+        h(&step.outcome)
+    );
+}
+
+fn digests(f: &Flight, out: &mut String) {
+    let signature = match &f.signature {
+        Signature::Unsigned => None,
+        Signature::By(key) => Some(format!(
+            "verified, by <code class=\"hash\">{}</code>",
+            h(key)
+        )),
+        Signature::Unchecked => Some("NOT CHECKED: no key was given".to_owned()),
+    };
+    if f.digests.is_empty() && signature.is_none() {
+        return;
+    }
+    out.push_str("<h3>Digests</h3>\n<dl>\n");
+    for (name, digest) in &f.digests {
+        let _ = writeln!(
+            out,
+            "<dt>{}</dt><dd><code class=\"hash\" tabindex=\"0\">{}</code></dd>",
+            h(name),
+            h(digest)
+        );
+    }
+    if let Some(signature) = signature {
+        let _ = writeln!(out, "<dt>signature</dt><dd>{signature}</dd>");
+    }
+    out.push_str("</dl>\n");
+}

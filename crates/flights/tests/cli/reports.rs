@@ -1,0 +1,258 @@
+//! `flights report`: one file, read by a real browser, with hostile text in every place.
+
+use crate::environment::{Environment, workspace};
+use flightproof_core::{Decision, Verdict};
+use flightproof_evidence::{
+    Attestation, Change, FileState, Probe, Reading, RunnerIdentity, Toolchain,
+};
+use flightproof_flights::report::{Failed, Flight, Report, page};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn report(environment: &Environment, more: &[&str]) -> String {
+    let (root, out) = (workspace(), environment.path("report.html"));
+    let mut args = vec![
+        "report",
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        out.to_str().unwrap(),
+    ];
+    args.extend(more);
+    let run = environment.flights(&args);
+    assert_eq!(run.code, 0, "{}", run.text);
+    fs::read_to_string(out).unwrap()
+}
+
+/// What a page may not have: anything that loads, runs, or is sent.
+fn assert_inert(html: &str) {
+    for word in [
+        "<script",
+        "<img",
+        "<iframe",
+        "<link rel=\"stylesheet",
+        "javascript:",
+        " onload",
+        " onerror",
+        "<form",
+        "@import",
+        "url(",
+    ] {
+        assert!(!html.to_lowercase().contains(word), "{word}");
+    }
+    let links = html.split("href=\"").skip(1);
+    for link in links {
+        assert!(link.starts_with('#'), "{}", &link[..20]);
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_report_tells_of_every_flight_and_is_the_same_every_time() {
+    let environment = Environment::new();
+    // Times differ from run to run; nothing else does.
+    let timeless = |html: String| {
+        html.lines()
+            .filter(|line| !line.contains(" ms</td>"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let html = report(&environment, &[]);
+    for name in ["honest-library", "hostile-network", "strsim-jaro"] {
+        assert!(html.contains(&format!("id=\"flight-{name}\"")), "{name}");
+    }
+    for text in [
+        "killed by value",
+        "Does not claim",
+        "the kernel, read by the host",
+        "What crossed the boundary",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert_inert(&html);
+    assert_eq!(timeless(html), timeless(report(&environment, &[])));
+}
+
+#[test]
+fn a_flown_flight_stands_beside_its_recording() {
+    let environment = Environment::new();
+    let verdict = Verdict {
+        code: Some("certifier/BUILD_FAILED".to_owned()),
+        ..Verdict::passed(Decision::Refused, "build", "it does not compile")
+    };
+    environment.write(
+        "out/honest-library/verdict.json",
+        &serde_json::to_string(&verdict).unwrap(),
+    );
+    environment.write(
+        "out/elsewhere/verdict.json",
+        &serde_json::to_string(&verdict).unwrap(),
+    );
+    let out = environment.path("out");
+    let html = report(&environment, &["honest-library", out.to_str().unwrap()]);
+    assert!(html.contains("<th scope=\"col\">Flown</th>"));
+    assert!(html.contains("<td>refused at build <code>certifier/BUILD_FAILED</code></td>"));
+    assert!(html.contains("id=\"flight-elsewhere\""));
+}
+
+const EVIL: &str = "</title></td></details><script>document.title='owned'</script><img src=http://127.0.0.1:9/x onerror=alert(1)>\"'`\u{202e}\u{2028}\u{1b}[2J&lt;";
+
+/// A flight with hostile text wherever a stranger's may stand.
+fn hostile() -> Report {
+    let file = |content: &str| FileState {
+        executable: false,
+        content: flightproof_core::Bytes(content.as_bytes().to_vec()),
+    };
+    let mut verdict = Verdict::passed(Decision::Refused, EVIL, EVIL);
+    verdict.code = Some(EVIL.to_owned());
+    verdict.notes = vec![EVIL.to_owned()];
+    let digest = flightproof_core::Digest::of(b"x");
+    let attestation = Attestation {
+        backend: EVIL.into(),
+        session: EVIL.into(),
+        toolchain: Toolchain {
+            digest,
+            version: EVIL.into(),
+            linker: digest,
+        },
+        runner: RunnerIdentity {
+            build_id: digest,
+            sha256: digest,
+        },
+        kernel: EVIL.into(),
+        sandbox: EVIL.into(),
+        readings: vec![Reading {
+            name: EVIL.into(),
+            asked: EVIL.into(),
+            found: "less".into(),
+            class: flightproof_evidence::EvidenceClass::EngineClaim,
+        }],
+        probes: vec![Probe {
+            act: EVIL.into(),
+            denied_by: EVIL.into(),
+        }],
+    };
+    Report {
+        version: EVIL.into(),
+        program: None,
+        flights: vec![Flight {
+            name: EVIL.into(),
+            about: EVIL.into(),
+            expected: Some(EVIL.into()),
+            how: "replayed",
+            beside: Some(verdict.clone()),
+            verdict: Some(verdict),
+            failure: Some(Failed {
+                code: EVIL.into(),
+                stage: EVIL.into(),
+                detail: EVIL.into(),
+                hint: EVIL.into(),
+                again: EVIL.into(),
+            }),
+            stopped: Some(EVIL.into()),
+            attestation: Some(attestation),
+            changes: vec![Change {
+                path: flightproof_core::RelPath::new("src/a<script>b.rs").unwrap(),
+                old: Some(file(&format!("one\n{EVIL}\n"))),
+                new: Some(file(&format!("{EVIL}\ntwo\n{EVIL}"))),
+            }],
+            digests: vec![(EVIL.into(), EVIL.into())],
+            ..Flight::default()
+        }],
+    }
+}
+
+#[test]
+fn hostile_text_stays_text_in_every_place() {
+    let html = page(&hostile());
+    let lower = html.to_lowercase();
+    for markup in ["<script", "<img", "</td></details><"] {
+        assert!(!lower.contains(markup), "{markup}");
+    }
+    assert!(!html.contains(['\u{202e}', '\u{2028}', '\u{1b}']));
+    assert!(html.matches("document.title=").count() > 15);
+}
+
+/// Opens a page in a browser that logs its console and every request, and takes a picture.
+fn browse(html: &Path, picture: &Path, dark: bool, width: u32) -> (String, String) {
+    let folder = html.parent().unwrap();
+    let log = folder.join("net.json");
+    let mut chromium = Command::new("chromium");
+    chromium
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
+        .args([
+            "--disable-extensions",
+            "--disable-dev-shm-usage",
+            "--enable-logging=stderr",
+        ])
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND")
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("--log-net-log={}", log.display()))
+        .arg(format!("--window-size={width},1600"))
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg(format!("file://{}", html.display()))
+        .env("HOME", folder);
+    if dark {
+        chromium.arg("--blink-settings=preferredColorScheme=0");
+    }
+    let output = chromium
+        .output()
+        .expect("chromium, the Debian package, is needed");
+    assert!(output.status.success(), "{output:?}");
+    let console = String::from_utf8_lossy(&output.stderr).into_owned();
+    (console, fs::read_to_string(log).unwrap_or_default())
+}
+
+#[test]
+fn a_real_browser_shows_it_without_a_word_on_its_console_and_without_a_request() {
+    let environment = Environment::new();
+    let folder = environment.path("browse");
+    fs::create_dir(&folder).unwrap();
+    report(&environment, &[]);
+    fs::rename(environment.path("report.html"), folder.join("report.html")).unwrap();
+    fs::write(folder.join("hostile.html"), page(&hostile())).unwrap();
+    // The twin that shows that a fault would be seen: a page that runs a script and loads a picture.
+    let bad = "<!doctype html><script>console.error('seen')</script><img src=\"http://example.invalid/x.png\">";
+    fs::write(folder.join("bad.html"), bad).unwrap();
+    let look = |name: &str| {
+        browse(
+            &folder.join(name),
+            &folder.join(format!("{name}.png")),
+            false,
+            1200,
+        )
+    };
+    let (console, requests) = look("bad.html");
+    assert!(
+        console.contains("CONSOLE") && console.contains("seen"),
+        "{console}"
+    );
+    assert!(
+        requests.contains("example.invalid"),
+        "the log of requests sees none"
+    );
+    for name in ["report.html", "hostile.html"] {
+        let (console, requests) = look(name);
+        assert!(!console.contains("CONSOLE"), "{name}: {console}");
+        for host in ["127.0.0.1:9", "example.invalid"] {
+            assert!(!requests.contains(host), "{name}: {host}");
+        }
+        let picture = fs::metadata(folder.join(format!("{name}.png"))).unwrap();
+        assert!(picture.len() > 10_000, "{name}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `flights review`: what an approver sees before signing.
+
+use crate::environment::{Environment, Run, workspace};
+
+fn review(environment: &Environment, more: &[&str]) -> Run {
+    let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
+    let policy = environment.write(
+        "policy.json",
+        r#"{"schema": "flightproof/policy/1", "threshold": 1, "required_gates": ["correctness", "mutation"]}"#,
+    );
+    let (certificate, key, repo) = (
+        text("out/certificate.dsse.json"),
+        environment.public_key(),
+        text("repo"),
+    );
+    let mut args = vec![
+        "review",
+        &certificate,
+        "--key",
+        &key,
+        "--policy",
+        &policy,
+        "--repo",
+        &repo,
+    ];
+    args.extend(more);
+    environment.flights(&args)
+}
+
+#[test]
+fn a_review_shows_each_changed_line_with_what_was_shown_of_it_and_what_was_not() {
+    let environment = Environment::with_pricing();
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let witness = witness.to_str().unwrap();
+    let shown = review(&environment, &["--witness", witness]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    for text in [
+        "  29      -     quantity * UNIT_PRICE",
+        " mutants\n",
+        "proven      gates passed: ",
+        "NOT PROVEN  that the cases are complete",
+    ] {
+        assert!(shown.stdout.contains(text), "{text}\n{}", shown.text);
+    }
+    let json = review(&environment, &["--witness", witness, "--format", "json"]).json();
+    assert_eq!(json["schema"], "flightproof/review/1");
+    assert_eq!(json["files"][0]["path"], "src/main.rs");
+    let classes: Vec<&str> = json["files"][0]["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|line| line["class"].as_str())
+        .collect();
+    assert!(
+        classes.iter().any(|class| class.ends_with(" mutants")),
+        "{json}"
+    );
+    // Without the witness the change is shown all the same, and nothing is said of its lines.
+    let bare = review(&environment, &[]);
+    assert_eq!(bare.code, 0, "{}", bare.text);
+    assert!(!bare.stdout.contains(" mutants\n"), "{}", bare.text);
+}
+
+#[test]
+fn nothing_is_shown_of_what_nobody_trusted_has_certified() {
+    let environment = Environment::with_pricing();
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let file = environment.path("out/certificate.dsse.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        text.replacen("\"payload\":\"ey", "\"payload\":\"eY", 1),
+    )
+    .unwrap();
+    let refused = review(&environment, &["--format", "json"]);
+    assert_eq!(
+        refused.json()["code"],
+        "certifier/SIGNATURE_INVALID",
+        "{}",
+        refused.text
+    );
+}

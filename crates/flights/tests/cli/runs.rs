@@ -1,0 +1,261 @@
+//! `flights run` and `list` over the recorded flights of this repository, in every form.
+
+use crate::environment::{Environment, Run, copy, workspace};
+use flightproof_flights::command::SCHEMAS;
+use serde_json::Value;
+use std::fs;
+
+fn replay(environment: &Environment, more: &[&str]) -> Run {
+    let root = workspace();
+    let mut args = vec!["run", "--root", root.to_str().unwrap()];
+    args.extend(more);
+    environment.flights(&args)
+}
+
+#[test]
+fn all_recorded_flights_replay_in_the_same_order_however_many_fly_together() {
+    let environment = Environment::new();
+    let names = |jobs: &str| {
+        let run = replay(&environment, &["--format", "json", "--jobs", jobs]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        let document = run.json();
+        assert_valid("run", &document);
+        let flights = document["flights"].as_array().unwrap();
+        let names: Vec<String> = flights
+            .iter()
+            .map(|f| f["name"].as_str().unwrap().to_owned())
+            .collect();
+        names
+    };
+    let one = names("1");
+    assert!(one.len() >= 14, "{one:?}");
+    assert_eq!(names("8"), one);
+}
+
+#[test]
+fn a_failing_flight_is_told_in_every_form_with_the_command_that_flies_it_again() {
+    let environment = Environment::new();
+    let root = environment.path("root");
+    let from = workspace();
+    for folder in ["flights/witness", "fixtures/tariff", "fixtures/pricing"] {
+        copy(&from.join(folder), &root.join(folder));
+    }
+    let recordings = root.join("flights/recordings");
+    copy(
+        &from.join("flights/recordings/honest-library.flight"),
+        &recordings.join("honest-library.flight"),
+    );
+    fs::copy(
+        from.join("flights/recordings/recorder.pub"),
+        recordings.join("recorder.pub"),
+    )
+    .unwrap();
+    let plan = fs::read_to_string(from.join("flights/honest-library.toml")).unwrap();
+    // Another sentence is another plan than the recorded one.
+    fs::write(
+        root.join("flights/honest-library.toml"),
+        plan.replace("about = \"", "about = \"<b>"),
+    )
+    .unwrap();
+    fs::write(root.join("flights/missing.toml"), "nonsense").unwrap();
+    let root = root.to_str().unwrap();
+    let run = |form: &str| environment.flights(&["run", "--root", root, "--format", form]);
+
+    let people = run("human");
+    assert_eq!(people.code, 11, "{}", people.text);
+    assert!(people.stdout.contains(&format!(
+        "| again: flights run --root {root} honest-library"
+    )));
+    assert!(
+        people
+            .stdout
+            .contains("flights/TRANSCRIPT_DIVERGED at plan: "),
+        "{}",
+        people.text
+    );
+
+    let json = run("json").json();
+    assert_valid("run", &json);
+    assert_eq!(
+        (json["passed"].as_u64(), json["failed"].as_u64()),
+        (Some(0), Some(2))
+    );
+
+    let jsonl = run("jsonl");
+    let lines: Vec<Value> = jsonl
+        .stdout
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[2]["schema"], "flightproof/run/1");
+
+    let junit = run("junit");
+    assert!(
+        junit.stdout.contains("tests=\"2\" failures=\"2\""),
+        "{}",
+        junit.text
+    );
+    let github = run("github");
+    assert_eq!(
+        github
+            .stdout
+            .lines()
+            .filter(|l| l.starts_with("::error file=flights/"))
+            .count(),
+        2
+    );
+    let sarif = run("sarif").json();
+    assert_eq!(sarif["version"], "2.1.0");
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_list_says_what_each_plan_shows_and_whether_it_is_recorded() {
+    let environment = Environment::new();
+    let root = workspace();
+    let list = |form: &str| {
+        environment.flights(&["list", "--root", root.to_str().unwrap(), "--format", form])
+    };
+    let json = list("json").json();
+    assert_valid("list", &json);
+    let plans = json["plans"].as_array().unwrap();
+    assert!(plans.iter().all(|plan| plan["recorded"] == true), "{json}");
+    let people = list("human");
+    assert_eq!(people.stdout.lines().count(), plans.len());
+    assert!(
+        people
+            .stdout
+            .contains("hostile-network              recorded  certifier/CASE_FORBIDDEN_CALL")
+    );
+
+    environment.write("root/flights/broken.toml", "name = 1");
+    let broken = environment.path("root");
+    let run = environment.flights(&["list", "--root", broken.to_str().unwrap()]);
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert!(run.stdout.starts_with("broken"), "{}", run.text);
+}
+
+#[test]
+fn there_is_a_schema_for_what_commands_print_and_it_holds() {
+    let environment = Environment::new();
+    let names = environment.flights(&["schema"]);
+    assert_eq!(names.stdout.lines().count(), SCHEMAS.len());
+    for (name, text) in SCHEMAS {
+        let printed = environment.flights(&["schema", name]);
+        assert_eq!(printed.stdout.trim_end(), text.trim_end());
+    }
+    let unknown = environment.flights(&["schema", "nonsense"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stdout.contains("flights/SCHEMA_UNKNOWN"));
+
+    let root = workspace();
+    let place = |name: &str| {
+        let path = root.join(format!("flights/recordings/{name}.flight"));
+        path.to_str().unwrap().to_owned()
+    };
+    let (a, b) = (place("honest-library"), place("honest-pricing"));
+    let document = |args: &[&str]| {
+        environment
+            .flights(&[args, &["--format", "json"]].concat())
+            .json()
+    };
+    assert_valid("timeline", &document(&["show", &a]));
+    assert_valid("exchange", &document(&["show", &a, "--line", "6"]));
+    assert_valid("diff", &document(&["diff", &a, &b]));
+    assert_valid("explain", &document(&["explain"]));
+    assert_valid("verdict", &document(&["show", "nowhere"]));
+}
+
+#[test]
+fn completions_and_manual_pages_say_what_the_program_says() {
+    let environment = Environment::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = environment.flights(&["paper", "completions", shell]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(run.stdout.contains("transcript"), "{shell}");
+    }
+    let out = environment.path("man");
+    let run = environment.flights(&["paper", "man", "-o", out.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let pages = fs::read_dir(&out).unwrap().count();
+    assert!(pages > 10, "{pages}");
+    let page = fs::read_to_string(out.join("flights-run.1")).unwrap();
+    assert!(page.contains("junit"), "{page}");
+}
+
+/// Holds a document against its schema: the part of JSON Schema that our schemas use.
+pub(crate) fn assert_valid(name: &str, document: &Value) {
+    let (_, text) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
+    let schema: Value = serde_json::from_str(text).unwrap();
+    if let Err(what) = valid(&schema, document, "") {
+        panic!("{name}: {what}\n{document}");
+    }
+}
+
+fn valid(schema: &Value, document: &Value, place: &str) -> Result<(), String> {
+    let wrong = |what: &str| Err(format!("{place}: {what}"));
+    if let Some(constant) = schema.get("const")
+        && constant != document
+    {
+        return wrong("another constant");
+    }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(document)
+    {
+        return wrong("a word that is none of them");
+    }
+    let kind = match document {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let is = |wanted: &Value| wanted == kind;
+    match &schema["type"] {
+        Value::Null => {}
+        Value::Array(kinds) if kinds.iter().any(is) => {}
+        one if is(one) => {}
+        _ => return wrong(&format!("is {kind}")),
+    }
+    if let Some(items) = document.as_array() {
+        for (i, item) in items.iter().enumerate() {
+            valid(&schema["items"], item, &format!("{place}/{i}"))?;
+        }
+    }
+    let (Some(fields), Some(known)) = (document.as_object(), schema["properties"].as_object())
+    else {
+        return Ok(());
+    };
+    for name in schema["required"].as_array().unwrap() {
+        if !fields.contains_key(name.as_str().unwrap()) {
+            return wrong(&format!("lacks {name}"));
+        }
+    }
+    for (name, value) in fields {
+        match known.get(name) {
+            Some(schema) => valid(schema, value, &format!("{place}/{name}"))?,
+            None => return wrong(&format!("has {name}")),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_validator_of_these_tests_refuses() {
+    let document = serde_json::json!({"schema": "flightproof/verdict/1", "verdict": "held", "stage": "x", "detail": ""});
+    assert_valid("verdict", &document);
+    let (_, text) = SCHEMAS
+        .iter()
+        .find(|(known, _)| *known == "verdict")
+        .unwrap();
+    let schema: Value = serde_json::from_str(text).unwrap();
+    for (name, value) in [("verdict", "maybe"), ("schema", "other"), ("more", "x")] {
+        let mut bad = document.clone();
+        bad[name] = value.into();
+        assert!(valid(&schema, &bad, "").is_err(), "{name}");
+    }
+    assert!(valid(&schema, &serde_json::json!({}), "").is_err());
+}
