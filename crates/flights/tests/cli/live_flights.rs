@@ -20,10 +20,19 @@ fn docker(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Everything that stands on the engine.
-fn engine() -> [String; 3] {
+/// What stands on the engine: containers of this environment alone, for other tests fly at the same
+/// time; and every volume and network, for no flight has any.
+fn engine(environment: &Environment) -> [String; 3] {
+    let ledger = std::fs::read_to_string(environment.state().join("engine-ledger"));
+    let containers = ledger.map_or_else(
+        |_none_yet| String::new(),
+        |ledger| {
+            let filter = format!("label=flightproof.ledger={ledger}");
+            docker(&["ps", "-aq", "--filter", &filter])
+        },
+    );
     [
-        docker(&["ps", "-aq", "--filter", "label=flightproof.session"]),
+        containers,
         docker(&["volume", "ls", "-q"]),
         docker(&["network", "ls", "-q"]),
     ]
@@ -55,7 +64,7 @@ fn project() -> (Environment, String) {
 fn a_flight_is_flown_live_recorded_and_replayed_without_the_engine() {
     let (environment, root) = project();
     let image = image();
-    let before = engine();
+    let before = engine(&environment);
     let run = live(
         &environment,
         &[
@@ -63,7 +72,7 @@ fn a_flight_is_flown_live_recorded_and_replayed_without_the_engine() {
         ],
     );
     assert_eq!(run.code, 0, "{}", run.text);
-    assert_eq!(engine(), before);
+    assert_eq!(engine(&environment), before);
     // The engine's own facts are in the recording, and the image is what the certificate names.
     let transcript = environment.path("root/flights/recordings/pricing.flight/transcript.jsonl");
     let transcript = std::fs::read_to_string(transcript).unwrap();
@@ -81,7 +90,7 @@ fn a_flight_is_flown_live_recorded_and_replayed_without_the_engine() {
 fn a_commit_is_certified_and_admitted_on_the_engine() {
     let environment = Environment::with_pricing();
     let image = image();
-    let before = engine();
+    let before = engine(&environment);
     let witness = workspace().join("flights/witness/pricing.json");
     let repo = environment.path("repo").to_str().unwrap().to_owned();
     let run = live(
@@ -111,7 +120,7 @@ fn a_commit_is_certified_and_admitted_on_the_engine() {
         environment.git(&["rev-parse", "release"]),
         environment.git(&["rev-parse", "candidate"])
     );
-    assert_eq!(engine(), before);
+    assert_eq!(engine(&environment), before);
 }
 
 #[test]
@@ -138,7 +147,7 @@ fn the_doctor_names_the_engine_and_its_image() {
 #[test]
 fn an_image_that_the_engine_does_not_have_is_unfit_and_leaves_nothing() {
     let (environment, root) = project();
-    let before = engine();
+    let before = engine(&environment);
     let absent = "0".repeat(64);
     let run = live(
         &environment,
@@ -151,7 +160,7 @@ fn an_image_that_the_engine_does_not_have_is_unfit_and_leaves_nothing() {
         run.json()["flights"][0]["failure"]["code"],
         "session/IMAGE_UNFIT"
     );
-    assert_eq!(engine(), before);
+    assert_eq!(engine(&environment), before);
 }
 
 #[test]
