@@ -36,7 +36,7 @@ use language::Shop;
 use std::borrow::Cow;
 
 /// Longest build, milliseconds: a clean build of some hundred crates on two cores.
-pub(crate) const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
+const BUILD_WALL_MS: u64 = 15 * 60 * 1000;
 
 /// How a flight ended.
 pub enum Flown {

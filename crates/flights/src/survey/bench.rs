@@ -1,7 +1,7 @@
 //! A session with the tree in it, ready to build and to run.
 
 use super::Oracle;
-use crate::flight::{BUILD_WALL_MS, Host};
+use crate::flight::Host;
 use flightproof_certifier::mutation::MutationPlan;
 use flightproof_certifier::scope::Member;
 use flightproof_certifier::{CertifierCode, judge};
@@ -17,6 +17,9 @@ use std::time::Instant;
 
 /// Longest life of a session, milliseconds: a day, for a large crate with slow tests.
 const LIFETIME_MS: u64 = 24 * 60 * 60 * 1000;
+/// Longest build, milliseconds: an hour. Thousands of mutants in every test program of a crate, on a
+/// machine that does other work, took longer than the quarter of an hour a flight has.
+const BUILD_WALL_MS: u64 = 60 * 60 * 1000;
 /// Most builds: each learns what the compiler refused in the last, and it refuses types before
 /// borrows.
 const MAX_BUILDS: u32 = 24;
