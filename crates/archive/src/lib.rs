@@ -34,7 +34,9 @@ mod workspace;
 
 #[doc(hidden)]
 pub use apply::rehearsal;
-pub use apply::{Applied, Kept, Recovered, apply, recover};
+pub use apply::{
+    Applied, Kept, Recovered, Seal, apply, apply_sealed, pending, recover, recover_sealed,
+};
 pub use choice::{Choice, Everything, HEAD_BYTES, Without};
 pub use code::{ArchiveCode, ArchiveError};
 pub use directory::pack_directory;

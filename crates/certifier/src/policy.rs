@@ -82,6 +82,11 @@ impl Policy {
         given.iter().filter(named).copied().collect()
     }
 
+    /// Whether it names the keys that may sign, rather than leaving that to whoever verifies.
+    pub fn pins_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// How many distinct keys must have signed.
     pub fn threshold(&self) -> usize {
         self.threshold

@@ -2,12 +2,13 @@
 //! enough for this policy. There is no way to ask for less.
 
 use crate::certificate::{Admission, Statement};
-use crate::claim::WaiverClaim;
+use crate::claim::{RequestClaim, WaiverClaim};
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
 use crate::policy::Policy;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
 use flightproof_core::{CommitId, Digest, RelPath, escape};
+use flightproof_evidence::Closed;
 
 /// The tree somebody wants to know about, computed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct Verified {
     pub repository: String,
     /// The commit it was made for. The same tree under another commit is certified as well.
     pub head: CommitId,
+    /// Everything that was asked for.
+    pub request: RequestClaim,
+    /// What was left of the session after its end.
+    pub remains: Closed,
     /// The gates that were passed.
     pub gates: Vec<Gate>,
     /// Mutants that were waived.
@@ -77,8 +82,10 @@ fn verified(statement: Statement, payload: &dsse::VerifiedPayload) -> Verified {
     Verified {
         id: Digest::of(payload.bytes()),
         admission: statement.predicate.admission,
-        repository: inputs.request.repository,
+        repository: inputs.request.repository.clone(),
         head: inputs.request.head,
+        request: inputs.request,
+        remains: inputs.session_execution.remains,
         gates: statement.predicate.gates,
         waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
         narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),

@@ -124,6 +124,15 @@ flightproof_core::refusal_codes! {
         /// An amount of money is none.
         AmountInvalid = "AMOUNT_INVALID", Usage,
             "an amount of money on the command line is none", "money is counted exactly, or not at all", "state --usd AMOUNT, or --eur AMOUNT with --rate RATE";
+        /// A certificate is of another request.
+        CertificateDiffers = "CERTIFICATE_DIFFERS", Policy,
+            "the certificate is not of this request", "a certificate lets in one commit, on one baseline, into one branch of one repository", "compare what is named here with --name, --branch, --baseline and --policy; for another request certify the commit again";
+        /// A certificate that lets nothing in by itself.
+        CertificateHeld = "CERTIFICATE_HELD", Policy,
+            "the certificate is held: it does not let its commit in by itself", "who made it did not say where the commit goes", "certify the commit again with --admit BRANCH";
+        /// A policy that leaves it open who signs.
+        PolicyUnpinned = "POLICY_UNPINNED", Policy,
+            "the policy does not name the keys that may sign", "whoever has any key would let commits in", "name the ids of the keys under \"keys\" in the policy";
         /// A written certificate does not verify.
         SelfCheck = "SELF_CHECK", Ours,
             "the certificate just signed does not verify", "what was written is not what was meant", "report this with the output directory attached";

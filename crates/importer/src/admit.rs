@@ -1,7 +1,8 @@
 use crate::git::Verb;
 use crate::talk::{Cap, Talk};
-use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance, install};
-use flightproof_core::{CommitId, Digest, Refusal};
+use crate::worktree::Worktree;
+use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance, install, land};
+use flightproof_core::{Code as _, CommitId, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -14,6 +15,11 @@ pub struct Admitted {
     pub receipt: Vec<u8>,
     /// The same request was admitted before; this is its receipt and nothing was done now.
     pub repeated: bool,
+    /// The files and the index of the working tree moved along.
+    pub landed: bool,
+    /// Old files that somebody wrote to while they were replaced. Their bytes lie here, below the
+    /// working tree.
+    pub kept: Vec<String>,
 }
 
 /// How long to wait for another admission or recovery: one takes well under a second.
@@ -25,14 +31,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// its strict check: whoever swapped or removed one since the capture is noticed here, and a branch
 /// never points at what is not on disk. Until the branch moves nothing refers to that pack.
 ///
+/// If the working tree the host was opened at is on the branch, its files and its index move along:
+/// all of them or none. A branch that another working tree is on is refused.
+///
 /// The intent is on disk before the branch is touched, the receipt after it moved. A run that dies
 /// in between leaves an open intent, which [`recover`](crate::recover()) judges from the branch.
 ///
 /// # Errors
 /// Before anything is written: `BRANCH_MISSING`, `BRANCH_MOVED`, `BRANCH_UNFIT`,
-/// `BRANCH_CHECKED_OUT`, `HOST_FOREIGN`, `HOST_HOOKS`, `OBJECT_MISSING`, `OBJECT_HASH_MISMATCH`,
-/// `SECOND_OPINION`, and what the ledger refuses. After the
-/// intent: `BRANCH_MOVED`, `BRANCH_LOCKED` (nothing moved), or `ADMISSION_UNCERTAIN`.
+/// `BRANCH_CHECKED_OUT`, `HOST_FOREIGN`, `HOST_HOOKS`, `HOST_UNSUPPORTED`, `OBJECT_MISSING`,
+/// `OBJECT_HASH_MISMATCH`, `SECOND_OPINION`, `WORKTREE_BUSY`, `SOURCE_CHANGED`, `INDEX_LOCKED`,
+/// `IMPORT_UNFINISHED`, and what the ledger refuses. After the intent, with everything as it was:
+/// `BRANCH_MOVED`, `BRANCH_LOCKED`, `SOURCE_CHANGED`, a lost lease, the system's; or
+/// `ADMISSION_UNCERTAIN`.
 pub fn admit(
     git: &Git,
     host: &Host,
@@ -42,25 +53,31 @@ pub fn admit(
 ) -> Result<Admitted, Refusal> {
     let lock = ledger.lock_admissions(PATIENCE)?;
     let key = clearance.key(host);
+    let moving = Moving {
+        git,
+        host,
+        key: &key,
+        lock: &lock,
+        clearance,
+        now,
+        here: host.is_on(&key.branch)?,
+    };
     if ledger.earlier(&key, clearance.certificate())?.is_none() {
         check_before(git, host, &key)?;
+        clearance.check_lease(ledger)?;
+        if moving.here {
+            return land::land(&moving, ledger);
+        }
         install::install(git, host, &key, clearance.pack())?;
     }
     match ledger.intend(&key, clearance.certificate(), now)? {
         Intended::AlreadyApplied(receipt) => Ok(Admitted {
             receipt,
             repeated: true,
+            landed: false,
+            kept: Vec::new(),
         }),
-        Intended::Journaled(id) => {
-            let moving = Moving {
-                git,
-                host,
-                key: &key,
-                lock: &lock,
-                certificate: clearance.certificate(),
-            };
-            moving.run(ledger, id, now)
-        }
+        Intended::Journaled(id) => moving.run(ledger, id),
     }
 }
 
@@ -82,7 +99,11 @@ pub fn check_open(
         baseline,
         head,
     };
-    check_before(git, host, &key)
+    check_before(git, host, &key)?;
+    if host.is_on(&key.branch)? {
+        Worktree::open(host, rustix::process::geteuid().as_raw())?;
+    }
+    Ok(())
 }
 
 fn check_before(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {
@@ -90,7 +111,7 @@ fn check_before(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), Import
     host.check_hooks(git)?;
     check_at_baseline(git, host, key)?;
     host.check_plain(&key.branch)?;
-    host.check_idle(&key.branch)
+    host.check_idle(&key.branch, host.is_on(&key.branch)?)
 }
 
 fn check_at_baseline(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {
@@ -104,54 +125,62 @@ fn check_at_baseline(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), I
     }
 }
 
-/// An admission whose intent is on disk.
-struct Moving<'a> {
-    git: &'a Git,
-    host: &'a Host,
-    key: &'a AdmissionKey,
+/// A branch that is about to move.
+pub(crate) struct Moving<'a> {
+    pub(crate) git: &'a Git,
+    pub(crate) host: &'a Host,
+    pub(crate) key: &'a AdmissionKey,
     lock: &'a AdmissionLock,
-    certificate: Digest,
+    pub(crate) clearance: &'a Clearance,
+    pub(crate) now: u64,
+    /// The working tree the host was opened at is on the branch.
+    here: bool,
 }
 
 impl Moving<'_> {
-    fn run(&self, ledger: &mut Ledger, id: AdmissionId, now: u64) -> Result<Admitted, Refusal> {
-        match self.move_branch() {
+    /// Moves a branch that no working tree is on. The intent is on disk.
+    fn run(&self, ledger: &mut Ledger, id: AdmissionId) -> Result<Admitted, Refusal> {
+        match self.move_branch(ledger) {
             Ok(()) => {}
-            Err(refused) if self.is_still_at_baseline() => {
-                ledger.settle(id, State::NotApplied, None, now)?;
-                return Err(refused.into());
-            }
-            Err(refused) if refused.code == ImporterCode::BranchMoved => {
-                ledger.settle(id, State::NotApplied, None, now)?;
-                return Err(refused.into());
+            Err(refused) if self.is_still_at_baseline() || went_elsewhere(&refused) => {
+                ledger.settle(id, State::NotApplied, None, self.now)?;
+                return Err(refused);
             }
             // The intent stays open for the recovery.
             Err(refused) => return Err(ImporterCode::AdmissionUncertain.refuse(refused).into()),
         }
-        let receipt = Receipt::new(self.key, self.certificate, now).bytes()?;
-        ledger.settle(id, State::Applied, Some(&receipt), now)?;
+        let receipt = self.receipt().bytes()?;
+        ledger.settle(id, State::Applied, Some(&receipt), self.now)?;
         Ok(Admitted {
             receipt,
             repeated: false,
+            landed: false,
+            kept: Vec::new(),
         })
     }
 
+    pub(crate) fn receipt(&self) -> Receipt {
+        Receipt::new(self.key, self.clearance.certificate(), self.now)
+    }
+
     /// No git of ours runs any more when this is asked.
-    fn is_still_at_baseline(&self) -> bool {
+    pub(crate) fn is_still_at_baseline(&self) -> bool {
         let tip = self.host.tip(self.git, &self.key.branch);
         tip.is_ok_and(|tip| tip == Some(self.key.baseline))
     }
 
     /// The compare-and-swap. `BRANCH_MOVED` means that the swap was refused by git.
-    fn move_branch(&self) -> Result<(), ImportError> {
-        let mut talk = self.prepare()?;
-        // Git holds the branch's lock now. What was checked before is checked once more.
-        let checked = self.host.check_plain(&self.key.branch);
-        if let Err(refused) = checked.and_then(|()| self.host.check_idle(&self.key.branch)) {
-            // The end of the input makes git let go of its lock.
+    fn move_branch(&self, ledger: &Ledger) -> Result<(), Refusal> {
+        let talk = self.prepare()?;
+        if let Err(lost) = self.clearance.check_lease(ledger) {
             talk.finish(SILENCE)?;
-            return Err(refused);
+            return Err(lost.into());
         }
+        Ok(self.commit(talk)?)
+    }
+
+    /// Tells a git that holds the locks to move the branch, and waits until it is on the disk.
+    pub(crate) fn commit(&self, mut talk: Talk) -> Result<(), ImportError> {
         talk.send(b"commit\n")?;
         expect(&mut talk, b"commit: ok")?;
         let answer = talk.finish(SILENCE)?;
@@ -161,8 +190,34 @@ impl Moving<'_> {
         self.host.sync_branch(&self.key.branch)
     }
 
-    fn prepare(&self) -> Result<Talk, ImportError> {
-        let reason = format!("flightproof: certificate {}", self.certificate);
+    /// A git that holds the lock of the branch. What was checked before is checked once more.
+    pub(crate) fn prepare(&self) -> Result<Talk, ImportError> {
+        let talk = self.lock()?;
+        let branch = &self.key.branch;
+        let checked = self
+            .host
+            .check_plain(branch)
+            .and_then(|()| self.host.check_idle(branch, self.here))
+            .and_then(|()| match self.host.is_on(branch)? == self.here {
+                true => Ok(()),
+                false => Err(ImporterCode::BranchCheckedOut
+                    .refuse(format!("the working tree was switched to or from {branch}"))),
+            });
+        match checked {
+            Ok(()) => Ok(talk),
+            Err(refused) => {
+                // The end of the input makes git let go of its lock.
+                talk.finish(SILENCE)?;
+                Err(refused)
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<Talk, ImportError> {
+        let reason = match self.clearance.certificate() {
+            none if none == clearance::uncertified() => "flightproof: uncertified".to_owned(),
+            certificate => format!("flightproof: certificate {certificate}"),
+        };
         let words = ["-m", &reason, "--no-deref", "--stdin"].map(OsStr::new);
         let mut talk = self.git.talk_holding(
             Verb::UpdateRef,
@@ -192,8 +247,13 @@ impl Moving<'_> {
     }
 }
 
+/// Git refused to move the branch, since it is not where it should be.
+pub(crate) fn went_elsewhere(refused: &Refusal) -> bool {
+    refused.code() == ImporterCode::BranchMoved.explanation().code
+}
+
 /// What git prints after a transaction.
-const SILENCE: Cap = Cap {
+pub(crate) const SILENCE: Cap = Cap {
     bytes: 0,
     code: ImporterCode::GitFailed,
 };

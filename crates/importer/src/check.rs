@@ -91,6 +91,19 @@ impl Checked {
         self.objects.keys().copied()
     }
 
+    /// The objects it brings, as a shelf.
+    pub(crate) fn shelf(&self) -> walk::Shelf {
+        let objects = self.objects.iter();
+        objects
+            .map(|(id, object)| (*id, (object.kind, object.body.clone())))
+            .collect()
+    }
+
+    /// Its tree.
+    pub(crate) fn tree(&self) -> Result<ObjectId, ImportError> {
+        commit::tree_of(only_commit(&self.objects, self.head)?)
+    }
+
     /// The objects as a pack of our own: in the order of their ids, without deltas, compressed
     /// anew. This is what git gets to read, and never the bytes that were checked.
     ///

@@ -1,7 +1,7 @@
 use crate::{Checked, Host, ImportError, ImporterCode};
 use flightproof_core::{CommitId, Digest, escape};
-use flightproof_evidence::{Captured, Closed};
-use flightproof_ledger::AdmissionKey;
+use flightproof_evidence::{Captured, Change, Closed};
+use flightproof_ledger::{AdmissionKey, Lease, Ledger, LedgerError};
 
 /// The right to move one branch once, from the captured baseline to the captured head. It can only
 /// be made from a capture, a session that left nothing, and a certificate.
@@ -11,8 +11,12 @@ pub struct Clearance {
     baseline: CommitId,
     head: CommitId,
     certificate: Digest,
+    /// What it does to the files of a working tree.
+    changes: Vec<Change>,
     /// The commit's objects, where they do not come from the repository itself.
     pack: Option<Vec<u8>>,
+    /// Lost when somebody else got a newer one.
+    lease: Option<Lease>,
 }
 
 impl Clearance {
@@ -26,19 +30,62 @@ impl Clearance {
         captured: &Captured,
         branch: &str,
     ) -> Result<Self, ImportError> {
-        if !closed.is_clean() {
-            return Err(ImporterCode::SessionNotClean.refuse(format!(
-                "{} processes, {} cgroups, {} mounts, {} folders",
-                closed.processes, closed.cgroups, closed.mounts, closed.directories
-            )));
-        }
+        check_clean(closed)?;
         Ok(Self {
             branch: full_name(branch)?,
             baseline: captured.baseline,
             head: captured.head,
             certificate,
+            changes: captured.changes.clone(),
             pack: None,
+            lease: None,
         })
+    }
+
+    /// Clears a commit that came in a bundle. Whoever calls this has held the certificate against the
+    /// request: repository, branch, baseline, head, witness and policy.
+    ///
+    /// # Errors
+    /// As [`Clearance::new`].
+    pub fn of_bundle(
+        closed: &Closed,
+        certificate: Digest,
+        checked: &Checked,
+        branch: &str,
+    ) -> Result<Self, ImportError> {
+        check_clean(closed)?;
+        Self::of_checked(certificate, checked, branch)
+    }
+
+    /// Clears a commit that nothing vouches for but the person who asks. The receipt says so.
+    ///
+    /// # Errors
+    /// `BRANCH_NAME`.
+    pub fn uncertified(checked: &Checked, branch: &str) -> Result<Self, ImportError> {
+        Self::of_checked(uncertified(), checked, branch)
+    }
+
+    fn of_checked(
+        certificate: Digest,
+        checked: &Checked,
+        branch: &str,
+    ) -> Result<Self, ImportError> {
+        Ok(Self {
+            branch: full_name(branch)?,
+            baseline: checked.baseline(),
+            head: checked.head(),
+            certificate,
+            changes: checked.changes().to_vec(),
+            pack: Some(checked.pack()?),
+            lease: None,
+        })
+    }
+
+    /// The same clearance under a lease: it is worth nothing any more when the lease is lost.
+    #[must_use]
+    pub fn under(mut self, lease: Lease) -> Self {
+        self.lease = Some(lease);
+        self
     }
 
     /// The same clearance with the objects a bundle brought. Without them the commit must already
@@ -64,6 +111,18 @@ impl Clearance {
         self.pack.as_deref()
     }
 
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Refuses once the lease is lost.
+    pub(crate) fn check_lease(&self, ledger: &Ledger) -> Result<(), LedgerError> {
+        match &self.lease {
+            Some(lease) => ledger.read(|reading| reading.check_lease(lease)),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn key(&self, host: &Host) -> AdmissionKey {
         AdmissionKey {
             repository: host.name().to_owned(),
@@ -76,6 +135,21 @@ impl Clearance {
     pub(crate) fn certificate(&self) -> Digest {
         self.certificate
     }
+}
+
+/// What stands in the ledger in a certificate's place where there is none.
+pub(crate) fn uncertified() -> Digest {
+    Digest::of(b"flightproof/uncertified/1")
+}
+
+fn check_clean(closed: &Closed) -> Result<(), ImportError> {
+    if closed.is_clean() {
+        return Ok(());
+    }
+    Err(ImporterCode::SessionNotClean.refuse(format!(
+        "{} processes, {} cgroups, {} mounts, {} folders",
+        closed.processes, closed.cgroups, closed.mounts, closed.directories
+    )))
 }
 
 /// The full name of a branch as people name it.

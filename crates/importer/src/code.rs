@@ -224,13 +224,25 @@ flightproof_core::refusal_codes! {
             "the branch is a pointer to another one, or not an ordinary file", "moving it would move something else", "name the branch it points to";
         /// The branch is checked out.
         BranchCheckedOut = "BRANCH_CHECKED_OUT", Configuration,
-            "the branch is checked out, or in use by a rebase or bisect", "its files on disk would no longer fit it", "switch the working tree to another branch, or admit into another branch";
+            "the branch is checked out in another working tree, or in use by a rebase or bisect", "its files on disk would no longer fit it", "name that working tree with --repo, switch it to another branch, or choose another branch";
         /// The branch is elsewhere.
         BranchMoved = "BRANCH_MOVED", Environment,
             "the branch is not at the baseline", "what was certified is a change of the baseline", "rebase the work onto the branch and certify again";
         /// Somebody holds the branch's lock file.
         BranchLocked = "BRANCH_LOCKED", Environment,
             "git could not lock the branch", "another git is at work on it, or one was killed and left its lock file", "wait; if no git runs, remove the lock file named here";
+        /// The working tree is in the middle of something.
+        WorktreeBusy = "WORKTREE_BUSY", Environment,
+            "something is under way in the working tree", "what it will come back to would no longer fit the branch", "finish or abort it, then try again";
+        /// The working tree or the index is not the baseline.
+        SourceChanged = "SOURCE_CHANGED", Environment,
+            "a file the commit touches, or the index, is not as the baseline has it", "what somebody did there and did not commit would be lost", "commit or stash the work, or move the file named here away, then try again";
+        /// Somebody holds the lock file of the index.
+        IndexLocked = "INDEX_LOCKED", Environment,
+            "the index of the working tree is locked", "another git is at work in it, or one was killed and left its lock file", "wait; if no git runs, remove the index.lock in the working tree's git folder";
+        /// An import that was cut off.
+        ImportUnfinished = "IMPORT_UNFINISHED", Environment,
+            "an earlier import into this working tree did not end", "its files may be half there, and only its journal knows", "run `flights import recover --repo DIR`; what it cannot judge it leaves alone and names";
         /// The branch was asked to move and nobody knows whether it did.
         AdmissionUncertain = "ADMISSION_UNCERTAIN", Environment,
             "whether the branch moved is not known yet", "an outcome is never guessed", "run again: the recovery reads the branch and records what happened";

@@ -50,8 +50,8 @@ impl Version {
     }
 }
 
-/// What git may be asked. There is no verb that talks to a network, writes a working tree, or
-/// reads an index.
+/// What git may be asked. There is no verb that talks to a network, or reads or writes a working
+/// tree. An index is read where it is named, in a repository of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Version,
@@ -62,6 +62,8 @@ pub(crate) enum Verb {
     IndexPack,
     MergeBase,
     UpdateRef,
+    DiffIndex,
+    CheckAttr,
 }
 
 impl Verb {
@@ -75,6 +77,8 @@ impl Verb {
             Self::IndexPack => &["index-pack", "--stdin", STRICT],
             Self::MergeBase => &["merge-base"],
             Self::UpdateRef => &["update-ref"],
+            Self::DiffIndex => &["diff-index", "--cached", "--quiet", "--no-renames"],
+            Self::CheckAttr => &["check-attr", "--cached", "--stdin", "-z"],
         }
     }
 }
@@ -90,6 +94,8 @@ pub(crate) enum Place<'a> {
     Nowhere,
     /// A scratch repository of ours.
     Scratch(&'a Path),
+    /// A scratch repository of ours, with the index in this file.
+    Index(&'a Path, &'a Path),
     /// The repository of the user.
     Host(&'a Path),
 }
@@ -230,6 +236,11 @@ impl Place<'_> {
                 ("GIT_SHALLOW_FILE", dir.join("shallow").into()),
                 ("GIT_QUARANTINE_PATH", dir.join("objects").into()),
             ],
+            Self::Index(dir, index) => {
+                let mut all = Place::Scratch(dir).environment();
+                all.push(("GIT_INDEX_FILE", index.into()));
+                all
+            }
         }
     }
 
@@ -237,7 +248,7 @@ impl Place<'_> {
     fn fsync(self) -> Option<&'static str> {
         match self {
             Self::Host(_) => Some("core.fsync=all"),
-            Self::Scratch(_) | Self::Nowhere => None,
+            Self::Scratch(_) | Self::Index(..) | Self::Nowhere => None,
         }
     }
 }

@@ -18,6 +18,13 @@ pub(crate) fn sha1(pieces: &[&[u8]]) -> Result<ObjectId, &'static str> {
     Ok(ObjectId::from_bytes((*result.hash()).into()))
 }
 
+/// The sum at the end of an index: it tells damage, not forgery, and is of megabytes.
+pub(crate) fn plain_sha1(bytes: &[u8]) -> [u8; 20] {
+    let mut hasher = Sha1::builder().detect_collision(false).build();
+    hasher.update(bytes);
+    (*hasher.try_finalize().hash()).into()
+}
+
 /// The id of an object of this content.
 pub(crate) fn id_of(kind: Kind, body: &[u8]) -> Result<ObjectId, ImportError> {
     sha1(&[&kind.header(body.len()), body])

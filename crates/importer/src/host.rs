@@ -16,6 +16,9 @@ pub struct Host {
     /// The same as text, the repository's name in the ledger.
     name: String,
     bare: bool,
+    /// The working tree it was opened at, if it was at one.
+    top: Option<PathBuf>,
+    settings: Settings,
 }
 
 /// Longest small file of a repository that is read: a `HEAD`, a `commondir`.
@@ -41,18 +44,69 @@ impl Host {
             .filter(|name| !name.contains('\n'))
             .ok_or_else(|| unsupported("its path is not plain UTF-8 on one line"))?
             .to_owned();
-        let settings = Settings::read(git, &common.join("config"))?;
+        let mut settings = Settings::read(git, &common.join("config"))?;
         settings.check()?;
+        let own = git_dir.join("config.worktree");
+        if settings.is_true("extensions.worktreeconfig") && own.exists() {
+            settings.0.extend(Settings::read(git, &own)?.0);
+        }
         if common.join("objects/info/http-alternates").exists() {
             return Err(unsupported("it borrows objects over a network"));
         }
         let bare = settings.is_true("core.bare") && !git_dir.ends_with(".git");
+        let entry = top.join(".git");
+        let top = std::fs::symlink_metadata(entry).is_ok().then_some(top);
         Ok(Self {
             git_dir,
             common,
             name,
             bare,
+            top,
+            settings,
         })
+    }
+
+    /// The working tree it was opened at. A linked one must be the one its git folder knows.
+    pub(crate) fn top(&self) -> Result<&Path, ImportError> {
+        let top = self.top.as_deref();
+        let top = top.ok_or_else(|| unsupported("it was not named by its working tree"))?;
+        if self.git_dir == top.join(".git") {
+            return Ok(top);
+        }
+        let back = read_small(&self.git_dir.join("gitdir"))?.unwrap_or_default();
+        let back = self.git_dir.join(back.trim_end_matches('\n'));
+        match back.canonicalize() {
+            Ok(back) if back == top.join(".git") => Ok(top),
+            _ => Err(unsupported(
+                "its git folder belongs to another working tree",
+            )),
+        }
+    }
+
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether the working tree it was opened at is on this branch.
+    pub(crate) fn is_on(&self, branch: &str) -> Result<bool, ImportError> {
+        let tree = self.top.is_some() && !self.bare;
+        Ok(tree && points_to(&self.git_dir.join("HEAD"), branch)?)
+    }
+
+    /// The git folders that may have a working tree.
+    pub(crate) fn git_dirs(&self) -> Result<Vec<PathBuf>, ImportError> {
+        let mut places = vec![self.common.clone()];
+        places.extend(self.worktrees()?);
+        Ok(places)
+    }
+
+    /// The attributes of this repository alone, if it has any.
+    pub(crate) fn attributes(&self) -> PathBuf {
+        self.common.join("info/attributes")
     }
 
     /// The folder that all its working trees share, as text: its name in the ledger.
@@ -203,13 +257,13 @@ impl Host {
     }
 
     /// Refuses a branch that a working tree has checked out, or that a rebase or bisect started
-    /// in one will come back to.
-    pub(crate) fn check_idle(&self, branch: &str) -> Result<(), ImportError> {
-        let mut places = vec![self.common.clone()];
-        places.extend(self.worktrees()?);
-        for place in places {
+    /// in one will come back to. `here`: the working tree the host was opened at may be on it.
+    pub(crate) fn check_idle(&self, branch: &str, here: bool) -> Result<(), ImportError> {
+        for place in self.git_dirs()? {
             for pointer in POINTERS {
-                if self.bare && place == self.common && pointer == "HEAD" {
+                let bare = self.bare && place == self.common;
+                let own = here && place == self.git_dir;
+                if pointer == "HEAD" && (bare || own) {
                     continue;
                 }
                 if points_to(&place.join(pointer), branch)? {
@@ -305,7 +359,8 @@ fn unreadable(file: &Path, e: std::io::Error) -> ImportError {
 }
 
 /// The repository's own settings, keys in lower case.
-struct Settings(Vec<(String, String)>);
+#[derive(Debug, Clone)]
+pub(crate) struct Settings(Vec<(String, String)>);
 
 impl Settings {
     fn read(git: &Git, file: &Path) -> Result<Self, ImportError> {
@@ -358,9 +413,33 @@ impl Settings {
         Ok(())
     }
 
-    fn is_true(&self, wanted: &str) -> bool {
+    fn last(&self, wanted: &str) -> Option<&str> {
         let last = self.0.iter().rev().find(|(key, _)| key == wanted);
-        last.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "yes" | "on" | "1"))
+        last.map(|(_, value)| value.as_str())
+    }
+
+    fn is_true(&self, wanted: &str) -> bool {
+        let value = self.last(wanted).unwrap_or_default().to_lowercase();
+        matches!(value.as_str(), "true" | "yes" | "on" | "1")
+    }
+
+    /// A setting under which files do not hold the bytes of the commit, or lie elsewhere, and why.
+    pub(crate) fn unfit_for_files(&self) -> Option<(&'static str, &'static str)> {
+        let elsewhere = self.last("core.worktree").map(|_| "core.worktree");
+        let crlf = self.is_true("core.autocrlf") || self.last("core.eol") == Some("crlf");
+        if let Some(key) = elsewhere {
+            return Some((key, "the files lie elsewhere, as those of a submodule do"));
+        }
+        if self.is_true("core.sparsecheckout") {
+            return Some(("core.sparseCheckout", "not all files are there"));
+        }
+        crlf.then_some(("core.autocrlf or core.eol", "line ends are converted"))
+    }
+
+    /// Whether executable bits count.
+    pub(crate) fn has_file_modes(&self) -> bool {
+        let value = self.last("core.filemode").unwrap_or("true").to_lowercase();
+        !matches!(value.as_str(), "false" | "no" | "off" | "0")
     }
 
     fn first_under(&self, prefix: &str, suffix: &str) -> Option<&str> {

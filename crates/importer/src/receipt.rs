@@ -1,3 +1,4 @@
+use crate::clearance::uncertified;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, Digest, canonical_json};
 use flightproof_ledger::AdmissionKey;
@@ -17,8 +18,9 @@ pub struct Receipt {
     pub baseline: CommitId,
     /// Where it went.
     pub head: CommitId,
-    /// The certificate it went by.
-    pub certificate: Digest,
+    /// The certificate it went by; absent if nothing but a person vouched for the commit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub certificate: Option<Digest>,
     /// When this receipt was written, unix seconds.
     pub written_at: u64,
     /// The run that moved the branch died before it could write this; a later one read the branch.
@@ -39,7 +41,7 @@ impl Receipt {
             branch: key.branch.clone(),
             baseline: key.baseline,
             head: key.head,
-            certificate,
+            certificate: Some(certificate).filter(|given| *given != uncertified()),
             written_at: now,
             recovered: false,
             moved_on_to: None,

@@ -1,7 +1,10 @@
 use crate::admit::PATIENCE;
+use crate::claim::{Left, Note};
 use crate::git::Verb;
+use crate::protocol::{Facts, Files, NewIndex, Place, Ruling, decide};
 use crate::{Git, Host, ImportError, ImporterCode, Receipt};
-use flightproof_core::{CommitId, Refusal};
+use flightproof_archive as archive;
+use flightproof_core::{CommitId, Refusal, escape};
 use flightproof_ledger::{Admission, AdmissionKey, Ledger, State};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,18 +13,24 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     /// What it was about.
-    pub admission: Admission,
-    /// What the branch says.
+    pub key: AdmissionKey,
+    /// How it turned out.
     pub outcome: Outcome,
     /// The receipt, where the branch had moved.
     pub receipt: Option<Vec<u8>>,
     /// A lock file beside the branch. A killed git leaves one; it is never removed here, since it
     /// may belong to a git that runs.
     pub lock_left: Option<PathBuf>,
+    /// The working tree it was about to change, if it was one.
+    pub tree: Option<String>,
+    /// Files that are not ours to throw away, and where they lie now, below the working tree.
+    pub kept: Vec<String>,
+    /// What a person must look at.
+    pub look: Option<String>,
 }
 
 /// How an interrupted admission turned out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The branch is at the head.
     Applied,
@@ -29,16 +38,43 @@ pub enum Outcome {
     AppliedThenMoved,
     /// The branch is at the baseline: nothing happened, and the commit may be asked in again.
     NotApplied,
+    /// The same, and files had been changed: they are as before.
+    Interrupted,
     /// The branch is somewhere the head does not lead to.
     Superseded,
-    /// The branch is gone or its commit cannot be read.
+    /// The branch is gone, or its commit cannot be read, or the files are somebody's business.
     Unknown,
     /// The repository cannot be opened now. The intent stays open.
     Unreachable,
 }
 
-/// Judges every open intent by what its branch says now, and writes the outcome down. Branches are
-/// only read. A second run finds nothing left to judge.
+impl Outcome {
+    fn state(self) -> State {
+        match self {
+            Self::Applied | Self::AppliedThenMoved => State::Applied,
+            Self::NotApplied | Self::Interrupted => State::NotApplied,
+            Self::Superseded => State::Superseded,
+            Self::Unknown | Self::Unreachable => State::Unknown,
+        }
+    }
+
+    /// The word in reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::AppliedThenMoved => "applied_then_moved",
+            Self::NotApplied => "not_applied",
+            Self::Interrupted => "interrupted",
+            Self::Superseded => "superseded",
+            Self::Unknown => "unknown",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// Judges every open intent by what its branch says now, brings the working tree it was about to the
+/// same side, and writes the outcome down. Branches are only read. A second run finds nothing left
+/// to judge.
 ///
 /// # Errors
 /// What the ledger refuses, or `GIT_*` if git cannot be asked.
@@ -46,67 +82,236 @@ pub fn recover(git: &Git, ledger: &mut Ledger, now: u64) -> Result<Vec<Recovered
     let _lock = ledger.lock_admissions(PATIENCE)?;
     let mut all = Vec::new();
     for admission in ledger.open_intents()? {
-        all.push(recover_one(git, ledger, admission, now)?);
+        // Dealt with beside an earlier one of the same repository.
+        if !ledger
+            .open_intents()?
+            .iter()
+            .any(|open| open.id == admission.id)
+        {
+            continue;
+        }
+        match Host::open(git, Path::new(&admission.key.repository)) {
+            Ok(host) => all.extend(recover_host(git, &host, ledger, now)?),
+            Err(_) => all.push(Recovered::new(&admission.key, Outcome::Unreachable)),
+        }
     }
     Ok(all)
 }
 
-fn recover_one(
+/// As [`recover()`], for one repository and all its working trees, those without an open intent too.
+///
+/// # Errors
+/// As [`recover()`]; `IMPORT_UNFINISHED` for a claim that cannot be read or whose run is alive.
+pub fn recover_repository(
     git: &Git,
+    host: &Host,
     ledger: &mut Ledger,
-    admission: Admission,
     now: u64,
-) -> Result<Recovered, Refusal> {
-    let key = &admission.key;
-    let Ok(host) = Host::open(git, Path::new(&key.repository)) else {
-        return Ok(Recovered {
-            admission,
-            outcome: Outcome::Unreachable,
+) -> Result<Vec<Recovered>, Refusal> {
+    let _lock = ledger.lock_admissions(PATIENCE)?;
+    recover_host(git, host, ledger, now)
+}
+
+fn recover_host(
+    git: &Git,
+    host: &Host,
+    ledger: &mut Ledger,
+    now: u64,
+) -> Result<Vec<Recovered>, Refusal> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut all = Vec::new();
+    for git_dir in host.git_dirs()? {
+        let Some(left) = Left::find(&git_dir, user)? else {
+            continue;
+        };
+        let bench = Bench {
+            git,
+            host,
+            git_dir: &git_dir,
+            now,
+        };
+        all.extend(bench.recover_tree(left, ledger)?);
+    }
+    for admission in ledger.open_intents()? {
+        if admission.key.repository == host.name() {
+            let tip = host.tip(git, &admission.key.branch)?;
+            let facts = Facts {
+                place: look(git, host, &admission.key, tip)?,
+                swapping: false,
+                here: false,
+            };
+            let mut recovered = Recovered::new(&admission.key, decide(facts).outcome);
+            settle(host, ledger, &admission, &mut recovered, (tip, now))?;
+            all.push(recovered);
+        }
+    }
+    Ok(all)
+}
+
+impl Recovered {
+    fn new(key: &AdmissionKey, outcome: Outcome) -> Self {
+        Self {
+            key: key.clone(),
+            outcome,
             receipt: None,
             lock_left: None,
-        });
+            tree: None,
+            kept: Vec::new(),
+            look: None,
+        }
+    }
+}
+
+/// A working tree that an import was cut off in.
+struct Bench<'a> {
+    git: &'a Git,
+    host: &'a Host,
+    git_dir: &'a Path,
+    now: u64,
+}
+
+impl Bench<'_> {
+    fn recover_tree(&self, left: Left, ledger: &mut Ledger) -> Result<Option<Recovered>, Refusal> {
+        let Some(note) = &left.note else {
+            // Without a note nothing was begun.
+            left.claim.give_back()?;
+            return Ok(None);
+        };
+        let key = AdmissionKey {
+            repository: self.host.name().to_owned(),
+            branch: note.branch.clone(),
+            baseline: note.baseline,
+            head: note.head,
+        };
+        let tip = self.host.tip(self.git, &key.branch)?;
+        let (facts, top) = self.facts(note, &key, tip)?;
+        let ruling = self.rule(&left, facts);
+        let open = ledger.open_intents()?;
+        let open = open.iter().find(|admission| admission.key == key);
+        let mut recovered = Recovered::new(&key, ruling.outcome);
+        recovered.tree = Some(note.top.clone());
+        if ruling.is_final() {
+            recovered.kept = mend(&left, note, &top, ruling)?;
+            recovered.look = index_left(&left, ruling);
+        } else {
+            recovered.look = Some(self.what_lies_there(&top));
+        }
+        if let Some(admission) = open {
+            settle(
+                self.host,
+                ledger,
+                admission,
+                &mut recovered,
+                (tip, self.now),
+            )?;
+        }
+        let silent = open.is_none() && !facts.swapping;
+        if ruling.is_final() {
+            left.claim.give_back()?;
+        }
+        // It had been settled, or had not come to its intent.
+        Ok((!silent).then_some(recovered))
+    }
+
+    fn facts(
+        &self,
+        note: &Note,
+        key: &AdmissionKey,
+        tip: Option<CommitId>,
+    ) -> Result<(Facts, PathBuf), Refusal> {
+        let top = PathBuf::from(&note.top);
+        let there = Host::open(self.git, &top)
+            .ok()
+            .filter(|there| there.git_dir() == self.git_dir);
+        let swapping = match &there {
+            None => false,
+            Some(_) => match archive::pending(&top)? {
+                None => false,
+                Some((changeset, sealed)) if sealed && changeset == note.changeset => true,
+                Some(_) => {
+                    return Err(ImporterCode::ImportUnfinished
+                        .refuse(format!(
+                            "{}: something else was being applied there",
+                            escape(&note.top, 300)
+                        ))
+                        .into());
+                }
+            },
+        };
+        let facts = Facts {
+            place: look(self.git, self.host, key, tip)?,
+            swapping,
+            here: match there {
+                Some(there) => there.is_on(&key.branch)?,
+                None => false,
+            },
+        };
+        Ok((facts, top))
+    }
+
+    /// A lock file that is not a whole index is no index to install.
+    fn rule(&self, left: &Left, facts: Facts) -> Ruling {
+        let ruling = decide(facts);
+        if ruling.index == NewIndex::Install && !left.claim.has_whole_index() {
+            return Ruling {
+                index: NewIndex::Discard,
+                ..ruling
+            };
+        }
+        ruling
+    }
+
+    fn what_lies_there(&self, top: &Path) -> String {
+        format!(
+            "files may be half changed and are left alone: the other half of each lies in {}; \
+             when all is as it should be, remove that folder and {}",
+            shown(&top.join(".prime-agent-staging-apply/slots")),
+            shown(&self.git_dir.join("flightproof-import"))
+        )
+    }
+}
+
+/// Brings index and files to the side the branch is on.
+fn mend(left: &Left, note: &Note, top: &Path, ruling: Ruling) -> Result<Vec<String>, Refusal> {
+    if ruling.index == NewIndex::Install {
+        left.claim.install_index()?;
+    }
+    let counts = match ruling.files {
+        Files::Leave => return Ok(Vec::new()),
+        Files::RollBack => false,
+        Files::Finish => true,
     };
-    let tip = host.tip(git, &key.branch)?;
-    let outcome = decide(look(git, &host, key, tip)?);
-    let receipt = write_receipt(&host, &admission, outcome, tip, now)?;
-    ledger.settle(admission.id, outcome.state(), receipt.as_deref(), now)?;
-    Ok(Recovered {
-        lock_left: host.lock_of(&key.branch),
-        admission,
-        outcome,
-        receipt,
+    let recovered = archive::recover_sealed(top, note.changeset, counts)?;
+    let kept = match recovered {
+        archive::Recovered::Nothing => Vec::new(),
+        archive::Recovered::RolledBack { kept, .. } | archive::Recovered::Finished { kept, .. } => {
+            kept
+        }
+    };
+    Ok(kept.into_iter().map(|kept| kept.at).collect())
+}
+
+/// Said where the branch moved and the index is somebody else's.
+fn index_left(left: &Left, ruling: Ruling) -> Option<String> {
+    let moved = ruling.outcome.state() == State::Applied;
+    (moved && !left.claim.has_own_index()).then(|| {
+        "the index was written by another git meanwhile: look at `git status`, and run \
+         `git reset` if it shows the commit's changes as staged the other way"
+            .to_owned()
     })
 }
 
-/// Where the branch is, seen from an intent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Gone,
-    Baseline,
-    Head,
-    BeyondHead,
-    Elsewhere,
-}
-
-fn decide(place: Place) -> Outcome {
-    match place {
-        Place::Gone => Outcome::Unknown,
-        Place::Baseline => Outcome::NotApplied,
-        Place::Head => Outcome::Applied,
-        Place::BeyondHead => Outcome::AppliedThenMoved,
-        Place::Elsewhere => Outcome::Superseded,
-    }
-}
-
-impl Outcome {
-    fn state(self) -> State {
-        match self {
-            Self::Applied | Self::AppliedThenMoved => State::Applied,
-            Self::NotApplied => State::NotApplied,
-            Self::Superseded => State::Superseded,
-            Self::Unknown | Self::Unreachable => State::Unknown,
-        }
-    }
+fn settle(
+    host: &Host,
+    ledger: &mut Ledger,
+    admission: &Admission,
+    recovered: &mut Recovered,
+    (tip, now): (Option<CommitId>, u64),
+) -> Result<(), Refusal> {
+    recovered.receipt = write_receipt(host, admission, recovered.outcome, tip, now)?;
+    recovered.lock_left = host.lock_of(&admission.key.branch);
+    let state = recovered.outcome.state();
+    Ok(ledger.settle(admission.id, state, recovered.receipt.as_deref(), now)?)
 }
 
 fn look(
@@ -153,4 +358,8 @@ fn write_receipt(
         ..Receipt::new(&admission.key, admission.certificate, now)
     };
     receipt.bytes().map(Some)
+}
+
+fn shown(path: &Path) -> String {
+    escape(path.to_string_lossy().as_ref(), 300)
 }

@@ -36,6 +36,21 @@ impl Scratch {
         Place::Scratch(&self.dir)
     }
 
+    /// The same with the index in this file.
+    pub(crate) fn with_index<'a>(&'a self, index: &'a Path) -> Place<'a> {
+        Place::Index(&self.dir, index)
+    }
+
+    /// Gives it these attributes, as if they were its own.
+    pub(crate) fn set_attributes(&self, text: &[u8]) -> Result<(), ImportError> {
+        let info = self.dir.join("info");
+        let write = || {
+            std::fs::create_dir_all(&info)?;
+            std::fs::write(info.join("attributes"), text)
+        };
+        write().map_err(failed)
+    }
+
     /// Writes an object that was hashed before.
     pub(crate) fn put(&self, id: ObjectId, kind: Kind, body: &[u8]) -> Result<(), ImportError> {
         let name = id.to_string();

@@ -4,7 +4,7 @@ use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
 use crate::talk::Cap;
 use crate::walk::{self, Shelf};
-use crate::{Git, Host, ImportError, ImporterCode, bundle, snapshot};
+use crate::{Checked, Git, Host, ImportError, ImporterCode, bundle, snapshot};
 use flightproof_core::Digest;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,6 +59,26 @@ fn whole(
     let mut objects = Objects::open(git, window.place())?;
     let body = objects.read(commit, Kind::Commit, COMMIT)?;
     snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)
+}
+
+/// The same of a commit out of a bundle, which the repository need not have.
+///
+/// # Errors
+/// Those of reading a tree.
+pub fn snapshot_of_bundle(
+    git: &Git,
+    host: &Host,
+    checked: &Checked,
+    scratch: &Path,
+) -> Result<(Digest, Option<Digest>), ImportError> {
+    let dir = scratch.join("window.git");
+    let window = Scratch::over(dir, &host.objects(), checked.baseline())?;
+    let mut objects = Objects::open(git, window.place())?;
+    let whole = snapshot::take(&mut objects, &checked.shelf(), checked.tree()?)?;
+    Ok((
+        whole.packed.snapshot.snapshot_id(),
+        kept_digest(&whole.kept)?,
+    ))
 }
 
 /// The limits a commit is captured under, by name, as a certificate states them.

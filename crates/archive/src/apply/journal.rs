@@ -21,6 +21,8 @@ pub(super) struct Journal {
     pub(super) staging: u64,
     /// The directory beside the staging one that takes what must be kept for the user.
     pub(super) keep: String,
+    /// Something outside the tree says whether the new tree counts, and not the mark here.
+    pub(super) sealed: bool,
     /// The directories that are made, outer ones first.
     pub(super) directories: Vec<RelPath>,
     /// For each change the inode of its staged file, 0 where it has none. This is how recovery
@@ -33,6 +35,9 @@ impl Journal {
     fn to_text(&self) -> String {
         let mut text = format!("{FORMAT}\nchangeset {}\n", self.changeset_id);
         text.push_str(&format!("staging {}\nkeep {}\n", self.staging, self.keep));
+        if self.sealed {
+            text.push_str("sealed outside\n");
+        }
         for path in &self.directories {
             text.push_str(&format!("directory {}\n", path.as_str()));
         }
@@ -50,11 +55,13 @@ impl Journal {
             changeset_id: lines.next()?.strip_prefix("changeset ")?.parse().ok()?,
             staging: lines.next()?.strip_prefix("staging ")?.parse().ok()?,
             keep: lines.next()?.strip_prefix("keep ")?.to_owned(),
+            sealed: false,
             directories: Vec::new(),
             inodes: Vec::new(),
         };
         for line in lines {
             match line.split_once(' ') {
+                Some(("sealed", _)) => journal.sealed = true,
                 Some(("directory", path)) => journal.directories.push(RelPath::new(path).ok()?),
                 Some(("inode", inode)) => journal.inodes.push(inode.parse().ok()?),
                 _ => {}

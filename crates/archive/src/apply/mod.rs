@@ -104,7 +104,12 @@ pub struct Kept {
 /// [`ArchiveCode::EditedMeanwhile`], [`ArchiveCode::ApplyBusy`]; the system's. The tree is then as it
 /// was, except after [`ArchiveCode::ApplyUnfinished`].
 pub fn apply(archive: &File, dir: &Path, progress: &dyn Progress) -> Result<Applied, ArchiveError> {
-    apply_watched(archive, dir, progress, Look::Always, &mut |_| {})
+    let order = Order {
+        look: Look::Always,
+        progress,
+        seal: None,
+    };
+    apply_watched(archive, dir, order, &mut |_| {})
 }
 
 /// Finishes or rolls back what an application that was cut off left in `dir`. Doing it twice does
@@ -115,7 +120,100 @@ pub fn apply(archive: &File, dir: &Path, progress: &dyn Progress) -> Result<Appl
 /// staging directory that is not ours, the system's.
 pub fn recover(dir: &Path) -> Result<Recovered, ArchiveError> {
     let locked = Locked::open(dir)?;
-    recover_locked(locked.root(), &mut |_| {})
+    recover_locked(locked.root(), By::Mark, &mut |_| {})
+}
+
+/// What makes the new tree count where the journal's own mark does not: something outside the tree,
+/// such as a branch that moves to it.
+pub trait Seal {
+    /// Makes it count. Every swap is done and on the disk. A failure does not say that it does not
+    /// count.
+    ///
+    /// # Errors
+    /// Why it is not known to count.
+    fn commit(&mut self) -> Result<(), String>;
+
+    /// Makes sure that it does not count, after a commit that failed and before anything is taken
+    /// back.
+    ///
+    /// # Errors
+    /// It counts, or nobody can tell. Nothing is taken back then, and the journal stays.
+    fn withdraw(&mut self) -> Result<(), String>;
+}
+
+/// As [`apply()`]; the new tree counts when `seal` says so. What a kill leaves behind is dealt with by
+/// [`recover_sealed`] alone: whoever made the seal must say whether it was set.
+///
+/// # Errors
+/// As [`apply()`].
+pub fn apply_sealed(
+    archive: &File,
+    dir: &Path,
+    progress: &dyn Progress,
+    seal: &mut dyn Seal,
+) -> Result<Applied, ArchiveError> {
+    let order = Order {
+        look: Look::Always,
+        progress,
+        seal: Some(seal),
+    };
+    apply_watched(archive, dir, order, &mut |_| {})
+}
+
+/// As [`recover`], for an application under a seal. `counts` says whether the seal was set.
+///
+/// # Errors
+/// As [`recover`]; [`ArchiveCode::JournalDamaged`] if the journal is of another changeset, or of one
+/// without a seal.
+pub fn recover_sealed(
+    dir: &Path,
+    changeset_id: Digest,
+    counts: bool,
+) -> Result<Recovered, ArchiveError> {
+    let locked = Locked::open(dir)?;
+    let by = By::Seal {
+        changeset_id,
+        counts,
+    };
+    recover_locked(locked.root(), by, &mut |_| {})
+}
+
+/// The changeset of an application that was cut off in `dir` after it was recorded, and whether it
+/// was under a seal.
+///
+/// # Errors
+/// As [`recover`].
+pub fn pending(dir: &Path) -> Result<Option<(Digest, bool)>, ArchiveError> {
+    let locked = Locked::open(dir)?;
+    let Some(dir) = Staging::find(locked.root())? else {
+        return Ok(None);
+    };
+    let found = Journal::load(&dir)?;
+    Ok(found.map(|(journal, _)| (journal.changeset_id, journal.sealed)))
+}
+
+/// Who says whether the new tree counts.
+#[derive(Clone, Copy)]
+enum By {
+    Mark,
+    Seal { changeset_id: Digest, counts: bool },
+}
+
+impl By {
+    fn committed(self, journal: &Journal, dir: &OwnedFd) -> Result<bool, ArchiveError> {
+        match self {
+            Self::Mark if journal.sealed => Err(ArchiveCode::ApplyUnfinished
+                .refuse("a branch decides whether it counts: run `flights import recover`")),
+            Self::Mark => Journal::is_committed(dir),
+            Self::Seal {
+                changeset_id,
+                counts,
+            } if journal.sealed && journal.changeset_id == changeset_id => Ok(counts),
+            Self::Seal { changeset_id, .. } => Err(ArchiveCode::JournalDamaged.refuse(
+                format_args!("it is not that of changeset {changeset_id} under a seal"),
+            )),
+        }
+    }
 }
 
 /// Whether what came out of the tree is looked at. There is no reason not to, except to show what
@@ -132,20 +230,18 @@ type Watch<'a> = &'a mut dyn FnMut(Act);
 fn apply_watched(
     archive: &File,
     dir: &Path,
-    progress: &dyn Progress,
-    look: Look,
+    order: Order<'_>,
     watch: Watch<'_>,
 ) -> Result<Applied, ArchiveError> {
     let locked = Locked::open(dir)?;
     let root = locked.root();
-    let recovered = recover_locked(root, watch)?;
+    let recovered = recover_locked(root, By::Mark, watch)?;
     let payload = Payload::open(archive)?;
     let (Payload::Stored(_, changes) | Payload::Stream(_, changes)) = &payload;
     let changes = changes.clone();
     check::names(&changes)?;
     let missing = check::tree(root, &changes)?;
-    let how = How { look, progress };
-    let done = carry_out(root, payload, &changes, missing, &how, watch);
+    let done = carry_out(root, payload, &changes, missing, order, watch);
     if done.is_err() {
         discard_unrecorded(root);
     }
@@ -157,9 +253,10 @@ fn apply_watched(
     })
 }
 
-struct How<'a> {
+struct Order<'a> {
     look: Look,
     progress: &'a dyn Progress,
+    seal: Option<&'a mut dyn Seal>,
 }
 
 /// Stages, and does what the protocol says. Gives what was not tidied up, and what was kept.
@@ -168,14 +265,15 @@ fn carry_out(
     payload: Payload<'_>,
     changes: &Changeset,
     missing: Vec<RelPath>,
-    how: &How<'_>,
+    order: Order<'_>,
     watch: Watch<'_>,
 ) -> Result<(Option<ArchiveError>, Vec<Kept>), ArchiveError> {
     let staging = Staging::create(root)?;
-    let journal = stage(payload, changes, &staging, missing, how.progress)?;
-    let mut site = Site::new(root, &staging, changes, journal, how.look);
+    let mut journal = stage(payload, changes, &staging, missing, order.progress)?;
+    journal.sealed = order.seal.is_some();
+    let mut site = Site::new(root, &staging, changes, journal, order.look);
     let (state, act) = State::begin(site.plan());
-    let (outcome, fault) = drive(&mut site, state, act, watch);
+    let (outcome, fault) = drive(&mut site, order.seal, (state, act), watch);
     conclude(outcome, fault, &site.kept).map(|untidy| (untidy, site.kept))
 }
 
@@ -224,7 +322,11 @@ impl Drop for Locked {
     }
 }
 
-fn recover_locked(root: BorrowedFd<'_>, watch: Watch<'_>) -> Result<Recovered, ArchiveError> {
+fn recover_locked(
+    root: BorrowedFd<'_>,
+    by: By,
+    watch: Watch<'_>,
+) -> Result<Recovered, ArchiveError> {
     let Some(dir) = Staging::find(root)? else {
         return Ok(Recovered::Nothing);
     };
@@ -235,11 +337,12 @@ fn recover_locked(root: BorrowedFd<'_>, watch: Watch<'_>) -> Result<Recovered, A
     };
     // Whoever wrote it checked this. Nobody else gets a hook into `.git` by it.
     check::names(&changes)?;
-    let committed = Journal::is_committed(&dir)?;
+    let committed = by.committed(&journal, &dir)?;
     let staging = Staging::open(dir)?;
     let mut site = Site::new(root, &staging, &changes, journal, Look::Always);
     let (state, act) = State::resume(site.plan(), committed);
-    let (outcome, fault) = drive(&mut site, state, act, watch);
+    // A seal that decided is not asked again.
+    let (outcome, fault) = drive(&mut site, None, (state, act), watch);
     let changeset_id = changes.changeset_id();
     let kept = site.kept;
     match outcome {
@@ -252,8 +355,8 @@ fn recover_locked(root: BorrowedFd<'_>, watch: Watch<'_>) -> Result<Recovered, A
 /// Does one act after the other. Gives how it ended and what went wrong first.
 fn drive(
     site: &mut Site<'_>,
-    mut state: State,
-    mut act: Act,
+    mut seal: Option<&mut dyn Seal>,
+    (mut state, mut act): (State, Act),
     watch: Watch<'_>,
 ) -> (Outcome, Option<ArchiveError>) {
     let mut fault = None;
@@ -262,7 +365,16 @@ fn drive(
             return (outcome, fault);
         }
         watch(act);
-        let event = match site.perform(act) {
+        let done = match (&mut seal, act) {
+            (Some(seal), Act::Commit) => {
+                (seal.commit()).map_err(|e| io("make the new tree count", e))
+            }
+            (Some(seal), Act::Uncommit) => {
+                (seal.withdraw()).map_err(|e| io("withdraw the new tree", e))
+            }
+            _ => site.perform(act),
+        };
+        let event = match done {
             Ok(()) => Event::Done,
             Err(refused) => {
                 fault.get_or_insert(refused);
@@ -357,6 +469,7 @@ fn stage(
         changeset_id: changes.changeset_id(),
         staging: staging.inode_of_directory()?,
         keep,
+        sealed: false,
         directories: missing,
         inodes,
     })

@@ -1,7 +1,7 @@
 //! Applying with somebody looking on, for tests: told each act before it is done, they can edit the
 //! tree at exactly that moment.
 
-use super::{Applied, Locked, Look, Recovered, apply_watched, recover_locked};
+use super::{Applied, By, Locked, Look, Order, Recovered, apply_watched, recover_locked};
 use crate::code::ArchiveError;
 use std::fs::File;
 use std::path::Path;
@@ -30,7 +30,12 @@ pub fn apply(
         Care::NoSecondLook => Look::Never,
     };
     let mut told = |act| watch(&format!("{act:?}"));
-    apply_watched(archive, dir, &(), look, &mut told)
+    let order = Order {
+        look,
+        progress: &(),
+        seal: None,
+    };
+    apply_watched(archive, dir, order, &mut told)
 }
 
 /// As [`crate::recover`]; `watch` is told the name of each act before it is done.
@@ -39,5 +44,7 @@ pub fn apply(
 /// As [`crate::recover`].
 pub fn recover(dir: &Path, watch: &mut dyn FnMut(&str)) -> Result<Recovered, ArchiveError> {
     let locked = Locked::open(dir)?;
-    recover_locked(locked.root(), &mut |act| watch(&format!("{act:?}")))
+    recover_locked(locked.root(), By::Mark, &mut |act| {
+        watch(&format!("{act:?}"))
+    })
 }

@@ -95,14 +95,14 @@ fn check(file: &Path, repo: &Path, baseline: &str, rules: &RuleArgs) -> Result<R
 }
 
 /// What looking at a repository takes.
-struct Desk {
-    git: Git,
-    host: Host,
-    work: WorkDirectory,
+pub(super) struct Desk {
+    pub(super) git: Git,
+    pub(super) host: Host,
+    pub(super) work: WorkDirectory,
 }
 
 impl Desk {
-    fn open(repo: &Path) -> Result<Self, Refusal> {
+    pub(super) fn open(repo: &Path) -> Result<Self, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let host = Host::open(&git, repo)?;
         let state = state::directory()?;
@@ -113,7 +113,7 @@ impl Desk {
 }
 
 impl RuleArgs {
-    fn grants(&self) -> Grants {
+    pub(super) fn grants(&self) -> Grants {
         Grants::new(self.grants.iter().cloned())
     }
 }
@@ -136,7 +136,7 @@ struct Report {
 /// One changed path.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+pub(super) struct Line {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     old: Option<File>,
@@ -198,7 +198,7 @@ impl Report {
 }
 
 impl Line {
-    fn of(change: &Change) -> Self {
+    pub(super) fn of(change: &Change) -> Self {
         let file = |state: &FileState| File {
             mode: if state.executable { "100755" } else { "100644" },
             bytes: state.content.len(),
@@ -211,7 +211,7 @@ impl Line {
     }
 
     /// Columns for people: what happened, modes, sizes, path.
-    fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let word = match (&self.old, &self.new) {
             (None, _) => "added",
             (_, None) => "deleted",

@@ -10,6 +10,8 @@ mod day;
 mod doctor;
 mod explain;
 mod gate;
+mod import;
+mod import_vouch;
 mod init;
 mod input;
 mod key;
@@ -86,6 +88,8 @@ enum Command {
         #[command(subcommand)]
         command: BundleCommand,
     },
+    /// Let the one commit of a bundle into a branch, with the working tree that is on it.
+    Import(ImportArgs),
     /// Fly agents, and account for what their programs cost.
     Agent {
         #[command(subcommand)]
@@ -153,6 +157,10 @@ impl Command {
                 command: BundleCommand::Create { .. },
             } => "bundle",
             Self::Bundle { .. } => "check",
+            Self::Import(ImportArgs {
+                command: Some(_), ..
+            }) => "recover",
+            Self::Import(_) => "import",
             Self::Agent {
                 command: AgentCommand::CheckResult(_),
             } => "account",
@@ -586,6 +594,67 @@ enum BundleCommand {
     },
 }
 
+/// `flights import`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct ImportArgs {
+    #[command(subcommand)]
+    command: Option<ImportCommand>,
+    #[command(flatten)]
+    land: Option<LandArgs>,
+}
+
+#[derive(Subcommand)]
+enum ImportCommand {
+    /// Judge imports that were cut off: finish them, or take them back. Twice does nothing more.
+    Recover {
+        /// Directory of the repository.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+    },
+}
+
+#[derive(Args)]
+#[group(id = "land", multiple = true)]
+struct LandArgs {
+    /// The bundle.
+    file: PathBuf,
+    /// Directory of the repository: its working tree if it is on the branch, else any of it.
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// Commit the branch is at and the change is based on.
+    #[arg(long, value_name = "REV")]
+    baseline: String,
+    /// The branch that moves.
+    #[arg(long, value_name = "NAME")]
+    branch: String,
+    /// What vouches for the commit.
+    #[command(flatten)]
+    voucher: VoucherArgs,
+    /// Policy the certificate must meet. It must name the keys that may sign.
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    policy: Option<PathBuf>,
+    /// A trusted public key (repeatable); default: the one in the state directory.
+    #[arg(long = "key", value_name = "PUB", requires = "certificate")]
+    keys: Vec<PathBuf>,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME", requires = "certificate")]
+    name: Option<String>,
+    #[command(flatten)]
+    rules: RuleArgs,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct VoucherArgs {
+    /// Certificate of exactly this commit, baseline, branch and repository.
+    #[arg(long, value_name = "FILE", requires = "policy")]
+    certificate: Option<PathBuf>,
+    /// Nothing vouches for the commit. The receipt says so.
+    #[arg(long)]
+    uncertified_i_know: bool,
+}
+
 /// What a commit may be.
 #[derive(Args)]
 struct RuleArgs {
@@ -723,6 +792,7 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Spend { command } => spend::run(&command, format),
         Command::Ledger { command } => spend::ledger(&command, format),
         Command::Bundle { command } => bundle::run(&command, format),
+        Command::Import(args) => import::run(&args, format),
         Command::Cert {
             command: CertCommand::Verify(args),
         } => cert::verify(&args, format),

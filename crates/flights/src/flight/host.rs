@@ -299,13 +299,16 @@ fn leftover(reaped: &record::Reaped) -> String {
     )
 }
 
-fn settled(recovered: &importer::Recovered) -> String {
-    let admission = &recovered.admission;
+pub(crate) fn settled(recovered: &importer::Recovered) -> String {
+    let key = &recovered.key;
     let outcome = match recovered.outcome {
         importer::Outcome::Applied => "the branch had moved; receipt",
         importer::Outcome::AppliedThenMoved => "the branch had moved and went on since; receipt",
         importer::Outcome::NotApplied => {
             "the branch had not moved; the commit may be asked in again"
+        }
+        importer::Outcome::Interrupted => {
+            "the branch had not moved; files that had changed are as before; the commit may be asked in again"
         }
         importer::Outcome::Superseded => "the branch went elsewhere",
         importer::Outcome::Unknown => "the branch is gone or cannot be read",
@@ -315,9 +318,9 @@ fn settled(recovered: &importer::Recovered) -> String {
     };
     let mut line = format!(
         "interrupted admission of {} to {} of {}: {outcome}",
-        admission.key.head,
-        escape(&admission.key.branch, MAX_NAME),
-        escape(&admission.key.repository, MAX_NAME)
+        key.head,
+        escape(&key.branch, MAX_NAME),
+        escape(&key.repository, MAX_NAME)
     );
     if let Some(receipt) = &recovered.receipt {
         line.push_str(&format!(": {}", escape(receipt, MAX_RECEIPT)));
@@ -327,6 +330,12 @@ fn settled(recovered: &importer::Recovered) -> String {
             "; {} was left by a killed git: remove it if no git runs",
             escape(lock.to_string_lossy().as_bytes(), MAX_NAME)
         ));
+    }
+    for kept in &recovered.kept {
+        line.push_str(&format!("; kept: {}", escape(kept, MAX_NAME)));
+    }
+    if let Some(look) = &recovered.look {
+        line.push_str(&format!("; {look}"));
     }
     line
 }

@@ -10,6 +10,7 @@ mod work;
 
 pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
+pub(crate) use host::settled;
 pub use host::{Host, reap_here, settle};
 pub use order::Order;
 pub(crate) use order::{read, read_witness};

@@ -98,19 +98,27 @@ fn an_admitted_commit_moves_its_branch_once_and_leaves_a_receipt() {
 }
 
 #[test]
-fn a_branch_that_is_checked_out_is_not_moved() {
+fn a_branch_that_is_checked_out_elsewhere_is_not_moved() {
     let environment = Environment::with_pricing();
-    let before = environment.git(&["rev-parse", "main"]);
-    let run = environment.certify("candidate", &["--admit", "main", "--format", "json"]);
-    assert_eq!(environment.git(&["rev-parse", "main"]), before);
-    assert_snapshot!(run.text, @r#"
-    exit 20
-    --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_CHECKED_OUT","stage":"plan","detail":"refs/heads/main in $TREE/repo/.git/HEAD","hint":"switch the working tree to another branch, or admit into another branch"}
-    "#);
+    let before = environment.git(&["rev-parse", "release"]);
+    let place = environment.path("elsewhere");
+    environment.git(&["worktree", "add", "-q", place.to_str().unwrap(), "release"]);
+    let run = environment.certify("candidate", &["--admit", "release", "--format", "json"]);
+    assert_eq!(environment.git(&["rev-parse", "release"]), before);
+    assert_snapshot!(run.text, @"");
     // Nothing was flown for it.
     let files: Vec<_> = environment.listing("out").into_keys().collect();
     assert_eq!(files, ["verdict.json"]);
+}
+
+#[test]
+fn a_branch_that_is_checked_out_here_moves_with_its_files() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &["--admit", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let candidate = environment.git(&["rev-parse", "candidate"]);
+    assert_eq!(environment.git(&["rev-parse", "main"]), candidate);
+    assert_eq!(environment.git(&["status", "--porcelain"]), "");
 }
 
 #[test]

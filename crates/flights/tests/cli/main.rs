@@ -10,6 +10,7 @@ mod explain;
 mod forge;
 mod formats;
 mod gate;
+mod import;
 mod init;
 mod keys;
 mod kill;

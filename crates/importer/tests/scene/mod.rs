@@ -14,6 +14,9 @@ use std::process::Command;
 /// A fixed clock, a little after the commits of the plans.
 pub(crate) const NOW: u64 = 1_700_000_100;
 
+/// A clock for admissions alone, which judge no date.
+pub(crate) const NOW_IS_PAST: u64 = NOW;
+
 pub(crate) struct Scene {
     pub(crate) temp: tempfile::TempDir,
     pub(crate) top: PathBuf,
@@ -178,16 +181,17 @@ pub(crate) const CLEAN: Closed = Closed {
 
 /// Every git of this machine: a distribution's and one installed beside it may differ by years.
 pub(crate) fn gits() -> Vec<Git> {
-    let mut all: Vec<Git> = ["/usr/bin/git", "/usr/local/bin/git"]
-        .into_iter()
-        .map(Path::new)
-        .filter(|program| program.exists())
-        .map(|program| Git::at(program).unwrap())
-        .collect();
+    let mut all: Vec<Git> = programs().iter().map(|p| Git::at(p).unwrap()).collect();
     if all.is_empty() {
         all.push(Git::find().unwrap());
     }
     all
+}
+
+/// The same as programs.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let all = ["/usr/bin/git", "/usr/local/bin/git"].map(PathBuf::from);
+    all.into_iter().filter(|program| program.exists()).collect()
 }
 
 pub(crate) fn git() -> Git {

@@ -1,0 +1,240 @@
+//! `flights import`: the one commit of a bundle comes home.
+
+use super::bundle::{Desk, Line};
+use super::{ImportArgs, ImportCommand, LandArgs, import_vouch, input};
+use crate::show::{self, Format};
+use crate::{flight, state};
+use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
+use flightproof_importer::{
+    self as importer, Admitted, Arrival, Checked, Outcome, Recovered, Rules, check_bundle,
+};
+use flightproof_ledger::{Lease, Ledger, LedgerCode, Name};
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Most bytes of a branch or a path in a line for people.
+const MAX_SHOWN: usize = 2048;
+
+/// How long somebody else must wait for the lease of an import that died, seconds. An import takes
+/// well under one; one that takes longer than this and is overtaken takes everything back.
+const LEASE_SECONDS: u64 = 5;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Lands a commit, or judges imports that were cut off.
+///
+/// # Errors
+/// The importer's, the verifier's and the ledger's refusals, and those of files.
+pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
+    match (&args.command, &args.land) {
+        (Some(ImportCommand::Recover { repo }), _) => recover(repo, format),
+        (None, Some(land)) => import(land, format),
+        // The command line asks for one of them.
+        (None, None) => Ok(Exit::Usage),
+    }
+}
+
+fn import(args: &LandArgs, format: Format) -> Result<Exit, Refusal> {
+    let bundle = input::read(&args.file, Arrival::LARGEST)?;
+    let desk = Desk::open(&args.repo)?;
+    let mut ledger = ledger()?;
+    let now = state::unix_seconds();
+    let left = importer::recover_repository(&desk.git, &desk.host, &mut ledger, now)?;
+    show::recovered(&left.iter().map(flight::settled).collect::<Vec<_>>());
+    let grants = args.rules.grants();
+    let arrival = Arrival {
+        bundle: &bundle,
+        baseline: &args.baseline,
+        rules: Rules {
+            grants: &grants,
+            identity: args.rules.identity.as_deref(),
+            now,
+        },
+        scratch: desk.work.path(),
+    };
+    let checked = check_bundle(&desk.git, &desk.host, &arrival)?;
+    let clearance = import_vouch::clear(args, &desk, &checked)?;
+    let lease = take_lease(&mut ledger, &desk, &args.branch)?;
+    let clearance = clearance.under(lease.clone());
+    let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);
+    // A lease that somebody else has by now is not ours to give back.
+    let _ = ledger.release_lease(&lease);
+    Report::new(args, &bundle, &checked, &admitted?).print(format);
+    Ok(Exit::Passed)
+}
+
+fn ledger() -> Result<Ledger, Refusal> {
+    Ok(Ledger::open(&state::directory()?.join("ledger"))?)
+}
+
+/// The lease of a branch of a repository. One that is held is waited for.
+fn take_lease(ledger: &mut Ledger, desk: &Desk, branch: &str) -> Result<Lease, Refusal> {
+    let what = format!("{}\n{branch}", desk.host.name());
+    let name: Name = format!("import:{}", Digest::of(what.as_bytes())).parse()?;
+    let owner: Name = format!("flights:{}", std::process::id()).parse()?;
+    let until = Instant::now() + Duration::from_secs(LEASE_SECONDS + 1);
+    loop {
+        match ledger.lease(&name, &owner, state::unix_seconds(), LEASE_SECONDS) {
+            Err(held) if held.code == LedgerCode::LeaseHeld && Instant::now() < until => {
+                std::thread::sleep(PAUSE);
+            }
+            taken => return Ok(taken?),
+        }
+    }
+}
+
+/// A verdict with what came in.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    #[serde(flatten)]
+    verdict: Verdict,
+    branch: String,
+    baseline: CommitId,
+    head: CommitId,
+    bundle: Digest,
+    /// The working tree moved along.
+    landed: bool,
+    /// It was in already; this is the receipt from then.
+    repeated: bool,
+    receipt: serde_json::Value,
+    kept: Vec<String>,
+    changes: Vec<Line>,
+}
+
+impl Report {
+    fn new(args: &LandArgs, bundle: &[u8], checked: &Checked, admitted: &Admitted) -> Self {
+        let count = checked.changes().len();
+        let paths = if count == 1 { "path" } else { "paths" };
+        let branch = escape(&args.branch, MAX_SHOWN);
+        let (baseline, head) = (checked.baseline(), checked.head());
+        let detail = match admitted {
+            Admitted { repeated: true, .. } => {
+                format!("{branch} was moved from {baseline} to {head} before: nothing was done")
+            }
+            Admitted { landed: true, .. } => format!(
+                "{branch} moved from {baseline} to {head}, and with it {count} changed {paths} and \
+                 the index of the working tree"
+            ),
+            _ => format!(
+                "{branch} moved from {baseline} to {head}, {count} changed {paths}; no working tree \
+                 is on it"
+            ),
+        };
+        let receipt = serde_json::from_slice(&admitted.receipt).unwrap_or_default();
+        let certificate = |receipt: &serde_json::Value| {
+            let id = receipt.get("certificate").and_then(|id| id.as_str());
+            id.map(str::to_owned)
+        };
+        Self {
+            verdict: Verdict {
+                certificate: certificate(&receipt),
+                ..Verdict::passed(Decision::Admitted, "import", detail)
+            },
+            branch: args.branch.clone(),
+            baseline,
+            head,
+            bundle: Digest::of(bundle),
+            landed: admitted.landed,
+            repeated: admitted.repeated,
+            receipt,
+            kept: admitted.kept.clone(),
+            changes: checked.changes().iter().map(Line::of).collect(),
+        }
+    }
+
+    fn print(&self, format: Format) {
+        if format == Format::Json {
+            return show::print(&serde_json::to_string(self).unwrap_or_default());
+        }
+        show::verdict(&self.verdict, format);
+        if self.verdict.certificate.is_none() {
+            show::print("  uncertified: nothing but the person who asked vouches for it");
+        }
+        for kept in &self.kept {
+            let kept = escape(kept, MAX_SHOWN);
+            show::print(&format!(
+                "  kept        {kept}: somebody wrote to it meanwhile"
+            ));
+        }
+        self.changes
+            .iter()
+            .for_each(|line| show::print(&line.told()));
+    }
+}
+
+fn recover(repo: &Path, format: Format) -> Result<Exit, Refusal> {
+    let desk = Desk::open(repo)?;
+    let now = state::unix_seconds();
+    let all = importer::recover_repository(&desk.git, &desk.host, &mut ledger()?, now)?;
+    let unjudged = |found: &&Recovered| found.look.is_some() || found.outcome == Outcome::Unknown;
+    let exit = match all.iter().find(unjudged) {
+        Some(_) => Exit::Environment,
+        None => Exit::Passed,
+    };
+    let report = Judged {
+        schema: "flightproof/import-recovery/1",
+        state: all
+            .first()
+            .map_or("not_started", |found| found.outcome.word()),
+        imports: all.iter().map(Import::of).collect(),
+    };
+    if format == Format::Json {
+        show::print(&serde_json::to_string(&report).unwrap_or_default());
+        return Ok(exit);
+    }
+    if all.is_empty() {
+        show::print("not_started: no import was cut off here");
+    }
+    for found in &all {
+        let word = found.outcome.word();
+        show::print(&format!("{word}: {}", flight::settled(found)));
+    }
+    Ok(exit)
+}
+
+/// What became of imports that were cut off.
+#[derive(Serialize)]
+struct Judged {
+    schema: &'static str,
+    /// Of the first; `not_started` if there is none.
+    state: &'static str,
+    imports: Vec<Import>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Import {
+    state: &'static str,
+    branch: String,
+    baseline: CommitId,
+    head: CommitId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_left: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    look: Option<String>,
+}
+
+impl Import {
+    fn of(found: &Recovered) -> Self {
+        let receipt = found.receipt.as_deref();
+        Self {
+            state: found.outcome.word(),
+            branch: found.key.branch.clone(),
+            baseline: found.key.baseline,
+            head: found.key.head,
+            tree: found.tree.clone(),
+            receipt: receipt.and_then(|bytes| serde_json::from_slice(bytes).ok()),
+            lock_left: (found.lock_left.as_deref()).map(|path| path.to_string_lossy().into_owned()),
+            kept: found.kept.clone(),
+            look: found.look.clone(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether a certificate is of exactly what is asked for.
+
+use super::{LandArgs, bundle, input, key};
+use crate::FlightsCode;
+use flightproof_certifier::certificate::Admission;
+use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
+use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
+use flightproof_certifier::verify::{ExpectedSubject, Verified, verify};
+use flightproof_core::{Digest, Refusal, escape};
+use flightproof_importer::{Checked, Clearance, snapshot_of_bundle};
+use std::path::Path;
+
+/// Most bytes of a name in a refusal.
+const MAX_NAME: usize = 200;
+
+/// The right to land a checked commit: by its certificate, or by the word of whoever asks.
+///
+/// # Errors
+/// `POLICY_UNPINNED`, those of verifying, `CERTIFICATE_HELD`, `CERTIFICATE_DIFFERS`, `BRANCH_NAME`.
+pub(super) fn clear(
+    args: &LandArgs,
+    desk: &bundle::Desk,
+    checked: &Checked,
+) -> Result<Clearance, Refusal> {
+    let Some(file) = &args.voucher.certificate else {
+        return Ok(Clearance::uncertified(checked, &args.branch)?);
+    };
+    // The command line asks for one wherever it takes the other.
+    let policy_file = args.policy.as_deref().unwrap_or(Path::new(""));
+    let policy_text = input::read(policy_file, MAX_POLICY_BYTES)?;
+    let policy = Policy::parse(&policy_text)?;
+    if !policy.pins_keys() {
+        return Err(FlightsCode::PolicyUnpinned
+            .refuse(input::shown(policy_file))
+            .into());
+    }
+    let keys = match args.keys.as_slice() {
+        [] => vec![key::secret(None)?.public()],
+        named => named
+            .iter()
+            .map(|path| key::public(path))
+            .collect::<Result<_, _>>()?,
+    };
+    let envelope = input::read(file, MAX_ENVELOPE_BYTES)?;
+    let (snapshot, kept) = snapshot_of_bundle(&desk.git, &desk.host, checked, desk.work.path())?;
+    let subject = ExpectedSubject { snapshot, kept };
+    let verified = verify(&envelope, &policy, &keys, &subject)?;
+    hold_against(args, checked, &verified, Digest::of(&policy_text))?;
+    Ok(Clearance::of_bundle(
+        &verified.remains,
+        verified.id,
+        checked,
+        &args.branch,
+    )?)
+}
+
+/// An old certificate of the same tree must not bring it back onto another baseline, nor one of another
+/// branch or repository let it in here. The witness is the policy's to name.
+fn hold_against(
+    args: &LandArgs,
+    checked: &Checked,
+    verified: &Verified,
+    policy: Digest,
+) -> Result<(), Refusal> {
+    let Admission::Admitted { branch } = &verified.admission else {
+        let detail = format!("certificate {}", verified.id);
+        return Err(FlightsCode::CertificateHeld.refuse(detail).into());
+    };
+    let request = &verified.request;
+    let name = args.name.clone().unwrap_or_else(|| named(&args.repo));
+    let claimed = request.branch.as_deref().unwrap_or("no branch");
+    let policy_claimed = request.policy.unwrap_or(policy);
+    for (what, certified, asked) in [
+        ("repository", request.repository.as_str(), name.as_str()),
+        ("branch", branch.as_str(), args.branch.as_str()),
+        ("branch", claimed, args.branch.as_str()),
+        (
+            "baseline",
+            &*request.baseline.to_string(),
+            &*checked.baseline().to_string(),
+        ),
+        (
+            "head",
+            &*request.head.to_string(),
+            &*checked.head().to_string(),
+        ),
+        ("policy", &*policy_claimed.to_string(), &*policy.to_string()),
+    ] {
+        if certified != asked {
+            return Err(FlightsCode::CertificateDiffers
+                .refuse(format!(
+                    "{what}: certified {}, asked {}",
+                    escape(certified, MAX_NAME),
+                    escape(asked, MAX_NAME)
+                ))
+                .into());
+        }
+    }
+    Ok(())
+}
+
+/// The name a repository has by its directory.
+fn named(repo: &Path) -> String {
+    let path = repo.canonicalize().ok();
+    let name = path.as_deref().and_then(Path::file_name);
+    name.map_or_else(
+        || "repository".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}

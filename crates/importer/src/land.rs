@@ -1,0 +1,313 @@
+//! A commit lands in a working tree that is on the branch: files, then the branch, then the index.
+//!
+//! The files are exchanged by [`flightproof_archive::apply_sealed`], and what makes them count is the
+//! branch. The index is locked all the while, so no git of the user's sees half of it and none can
+//! write what would be lost. A failure before the branch moved takes everything back.
+
+use crate::admit::{Admitted, Moving, went_elsewhere};
+use crate::claim::Claim;
+use crate::git::Verb;
+use crate::index::{Edits, Index};
+use crate::scratch::Scratch;
+use crate::talk::Talk;
+use crate::worktree::Worktree;
+use crate::{ImportError, ImporterCode, attributes, install};
+use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Seal, paws};
+use flightproof_core::Refusal;
+use flightproof_evidence::{Change, FileState};
+use flightproof_ledger::{AdmissionId, Intended, Ledger, State};
+use rustix::fs::MemfdFlags;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+
+/// Lands a cleared commit in the working tree the host was opened at.
+pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted, Refusal> {
+    let user = rustix::process::geteuid().as_raw();
+    let tree = Worktree::open(moving.host, user)?;
+    let changes = moving.clearance.changes();
+    let (changeset, archive) = pack(changes)?;
+    let claim = Claim::take(&tree, moving.key, changeset.changeset_id())?;
+    let bytes = tree.read_index()?;
+    let index = Index::parse(&bytes)?;
+    changes
+        .iter()
+        .try_for_each(|change| tree.check(&index, change))?;
+    install::install(moving.git, moving.host, moving.key, moving.clearance.pack())?;
+    check_in_window(moving, &tree, &claim, &index)?;
+    match ledger.intend(moving.key, moving.clearance.certificate(), moving.now)? {
+        Intended::AlreadyApplied(receipt) => Ok(Admitted {
+            receipt,
+            repeated: true,
+            landed: false,
+            kept: Vec::new(),
+        }),
+        Intended::Journaled(id) => {
+            let landing = Landing {
+                moving,
+                tree: &tree,
+                index: &index,
+                archive: &archive,
+            };
+            landing.run(claim, ledger, id)
+        }
+    }
+}
+
+/// What git must say before anything is written: the index is the baseline's, and no attribute
+/// converts what is changed.
+fn check_in_window(
+    moving: &Moving<'_>,
+    tree: &Worktree,
+    claim: &Claim,
+    index: &Index<'_>,
+) -> Result<(), ImportError> {
+    let window = Scratch::over(
+        claim.dir().join("window.git"),
+        &moving.host.objects(),
+        moving.key.baseline,
+    )?;
+    let (place, baseline) = (tree.index(), moving.key.baseline.to_string());
+    let words = [baseline.as_str(), "--"].map(OsStr::new);
+    let answer = moving
+        .git
+        .ask(Verb::DiffIndex, window.with_index(&place), &words)?;
+    match answer.code {
+        0 => {}
+        1 => {
+            return Err(ImporterCode::SourceChanged
+                .refuse("something is staged that the baseline does not have"));
+        }
+        _ => return Err(ImporterCode::GitFailed.refuse(answer.complaint)),
+    }
+    let changes = moving.clearance.changes();
+    let edits = edits(tree, changes)?;
+    attributes::check(
+        moving.git,
+        moving.host,
+        &window,
+        (index, &edits),
+        (changes, claim.dir()),
+    )
+}
+
+/// What the index shall say of the changed paths, as their files are now.
+fn edits<'a>(tree: &Worktree, changes: &'a [Change]) -> Result<Edits<'a>, ImportError> {
+    changes
+        .iter()
+        .map(|change| {
+            let path = change.path.as_str();
+            let new = change.new.as_ref().map(|new| tree.track(path, new));
+            Ok((path.as_bytes(), new.transpose()?))
+        })
+        .collect()
+}
+
+/// The changes as the archive of a changeset.
+fn pack(changes: &[Change]) -> Result<(paws::Changeset, Vec<u8>), Refusal> {
+    let side = |of: fn(&Change) -> Option<&FileState>| {
+        let files = changes.iter().filter_map(move |change| {
+            let file = of(change)?;
+            let content: &[u8] = &file.content;
+            Some((change.path.clone(), file.executable, content))
+        });
+        paws::pack("import", files).map_err(unfit)
+    };
+    let old = side(|change| change.old.as_ref())?;
+    let new = side(|change| change.new.as_ref())?;
+    let target = paws::read(&new.bytes).map_err(unfit)?;
+    Ok(paws::pack_changeset(&old.snapshot, &target).map_err(unfit)?)
+}
+
+/// A change that a working tree cannot take in one step.
+fn unfit(refused: ArchiveError) -> Refusal {
+    if refused.code == ArchiveCode::PrefixConflict {
+        let detail = format!(
+            "a file becomes a directory or a directory a file: {}",
+            refused.detail
+        );
+        return ImporterCode::HostUnsupported.refuse(detail).into();
+    }
+    refused.into()
+}
+
+struct Landing<'a> {
+    moving: &'a Moving<'a>,
+    tree: &'a Worktree,
+    index: &'a Index<'a>,
+    archive: &'a [u8],
+}
+
+impl Landing<'_> {
+    fn run(
+        &self,
+        mut claim: Claim,
+        ledger: &mut Ledger,
+        id: AdmissionId,
+    ) -> Result<Admitted, Refusal> {
+        let archive = self.file().map_err(|e| {
+            Refusal::from(ImporterCode::ScratchFailed.refuse(format!("the change in memory: {e}")))
+        });
+        let talk = archive.and_then(|file| Ok((file, self.moving.prepare()?)));
+        let (file, talk) = match talk {
+            Ok(ready) => ready,
+            Err(refused) => return self.nothing_done(claim, ledger, id, refused),
+        };
+        // From here on only an outcome that is known may end the claim.
+        claim.keep();
+        let mut swing = Swing {
+            landing: self,
+            claim: &claim,
+            ledger,
+            talk: Some(talk),
+            fault: None,
+        };
+        let applied = archive::apply_sealed(&file, self.tree.top(), &(), &mut swing);
+        // Git lets go of its locks before anything else is said.
+        swing.let_go();
+        let fault = swing.fault.take();
+        match applied {
+            Ok(applied) => match applied.untidy {
+                None => self.done(claim, ledger, id, &applied.kept),
+                Some(why) => Err(ImporterCode::AdmissionUncertain.refuse(why).into()),
+            },
+            Err(refused) if refused.code == ArchiveCode::ApplyUnfinished => {
+                let why = fault.map_or_else(|| refused.to_string(), |fault| fault.to_string());
+                Err(ImporterCode::AdmissionUncertain.refuse(why).into())
+            }
+            Err(refused) => {
+                let refused = fault.unwrap_or_else(|| as_source(refused));
+                self.nothing_done(claim, ledger, id, refused)
+            }
+        }
+    }
+
+    fn file(&self) -> std::io::Result<File> {
+        let memory = rustix::fs::memfd_create("changeset", MemfdFlags::CLOEXEC)?;
+        let mut file = File::from(memory);
+        file.write_all(self.archive)?;
+        Ok(file)
+    }
+
+    /// The files are as before and the branch did not move.
+    fn nothing_done(
+        &self,
+        mut claim: Claim,
+        ledger: &mut Ledger,
+        id: AdmissionId,
+        refused: Refusal,
+    ) -> Result<Admitted, Refusal> {
+        if !went_elsewhere(&refused) && !self.moving.is_still_at_baseline() {
+            // Where it went meanwhile is the recovery's to judge.
+            claim.keep();
+            return Err(ImporterCode::AdmissionUncertain.refuse(refused).into());
+        }
+        ledger.settle(id, State::NotApplied, None, self.moving.now)?;
+        claim.give_back()?;
+        Err(refused)
+    }
+
+    fn done(
+        &self,
+        claim: Claim,
+        ledger: &mut Ledger,
+        id: AdmissionId,
+        kept: &[archive::Kept],
+    ) -> Result<Admitted, Refusal> {
+        let receipt = self.moving.receipt().bytes()?;
+        ledger.settle(id, State::Applied, Some(&receipt), self.moving.now)?;
+        // All is done and written down: a folder that stays is the next recovery's.
+        let _ = claim.give_back();
+        Ok(Admitted {
+            receipt,
+            repeated: false,
+            landed: true,
+            kept: kept.iter().map(|kept| kept.at.clone()).collect(),
+        })
+    }
+}
+
+/// What makes the new files count: the branch moves.
+struct Swing<'a> {
+    landing: &'a Landing<'a>,
+    claim: &'a Claim,
+    ledger: &'a Ledger,
+    /// A git that holds the locks of the branch and of HEAD.
+    talk: Option<Talk>,
+    /// Why it was not moved.
+    fault: Option<Refusal>,
+}
+
+impl Swing<'_> {
+    fn move_branch(&mut self) -> Result<(), Refusal> {
+        let (moving, tree) = (self.landing.moving, self.landing.tree);
+        let talk = self.talk.take();
+        let talk = talk.ok_or_else(|| ImporterCode::GitFailed.refuse("git is gone"))?;
+        let ready = self.make_ready();
+        if let Err(refused) = ready {
+            self.talk = Some(talk);
+            return Err(refused);
+        }
+        moving.commit(talk)?;
+        if self.claim.install_index()? {
+            return Ok(());
+        }
+        let index = tree.index().display().to_string();
+        Err(ImporterCode::IndexLocked.refuse(index).into())
+    }
+
+    /// Everything that may still fail, with all locks held.
+    fn make_ready(&self) -> Result<(), Refusal> {
+        let Landing {
+            moving,
+            tree,
+            index,
+            ..
+        } = self.landing;
+        let edits = edits(tree, moving.clearance.changes())?;
+        self.claim.write_index(&index.write(&edits)?)?;
+        moving.clearance.check_lease(self.ledger)?;
+        Ok(())
+    }
+
+    /// The end of its input makes git let go of its locks.
+    fn let_go(&mut self) {
+        if let Some(talk) = self.talk.take() {
+            let _ = talk.finish(crate::admit::SILENCE);
+        }
+    }
+}
+
+impl Seal for Swing<'_> {
+    fn commit(&mut self) -> Result<(), String> {
+        self.move_branch().map_err(|refused| {
+            let text = refused.to_string();
+            self.fault = Some(refused);
+            text
+        })
+    }
+
+    fn withdraw(&mut self) -> Result<(), String> {
+        self.let_go();
+        match self.landing.moving.is_still_at_baseline() {
+            true => Ok(()),
+            false => Err("the branch is not at the baseline".to_owned()),
+        }
+    }
+}
+
+/// What the tree said, in the words of an import.
+fn as_source(refused: ArchiveError) -> Refusal {
+    let source = matches!(
+        refused.code,
+        ArchiveCode::BaseMismatch
+            | ArchiveCode::AddedExists
+            | ArchiveCode::EditedMeanwhile
+            | ArchiveCode::DestinationUnsafe
+            | ArchiveCode::NameCollision
+    );
+    if source {
+        return ImporterCode::SourceChanged.refuse(refused.detail).into();
+    }
+    refused.into()
+}

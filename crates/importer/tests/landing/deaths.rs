@@ -1,0 +1,248 @@
+//! Death at named moments of an import, and what the next run makes of it.
+
+use crate::scene::{NOW_IS_PAST, fake_git, programs};
+use crate::yard::{ADDED, CHANGED, UNTOUCHED, Yard, write};
+use flightproof_core::Digest;
+use flightproof_importer::{
+    Arrival, Clearance, Git, Grants, Host, Outcome, Rules, admit, check_bundle,
+};
+use flightproof_ledger::Ledger;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs only as the victim of the tests below.
+#[test]
+#[ignore = "started and killed by the tests below"]
+fn victim() {
+    let place = |name: &str| std::env::var(format!("FLIGHTPROOF_TEST_{name}")).unwrap();
+    let git = Git::at(Path::new(&place("GIT"))).unwrap();
+    let host = Host::open(&git, Path::new(&place("TOP"))).unwrap();
+    let bundle = std::fs::read(place("BUNDLE")).unwrap();
+    let scratch = crate::scene::folder();
+    let arrival = Arrival {
+        bundle: &bundle,
+        baseline: &place("BASELINE"),
+        rules: Rules {
+            grants: &Grants::default(),
+            identity: None,
+            now: std::time::UNIX_EPOCH.elapsed().unwrap().as_secs(),
+        },
+        scratch: scratch.path(),
+    };
+    let checked = check_bundle(&git, &host, &arrival).unwrap();
+    let closed = crate::scene::CLEAN;
+    let clearance =
+        Clearance::of_bundle(&closed, Digest::of(b"certificate"), &checked, "main").unwrap();
+    let mut ledger = Ledger::open(Path::new(&place("STATE"))).unwrap();
+    match admit(&git, &host, &mut ledger, &clearance, NOW_IS_PAST) {
+        Ok(_) => println!("landed"),
+        Err(refused) => println!("refused {}", refused.code()),
+    }
+}
+
+/// A victim that is ready to be started, with this program as its git.
+pub(crate) fn victim_of(yard: &Yard, git: &Path) -> Command {
+    let bundle = yard.temp.path().join("bundle");
+    std::fs::write(&bundle, &yard.capture.bundle).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "deaths::victim", "--ignored", "--nocapture"])
+        .env("FLIGHTPROOF_TEST_TOP", &yard.top)
+        .env("FLIGHTPROOF_TEST_STATE", yard.temp.path().join("state"))
+        .env("FLIGHTPROOF_TEST_GIT", git)
+        .env("FLIGHTPROOF_TEST_BASELINE", yard.baseline())
+        .env("FLIGHTPROOF_TEST_BUNDLE", bundle)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Kills the run at the moment `act` has for the git that moves the branch.
+fn killed_at(yard: &Yard, act: &str) {
+    let real = yard.program.display().to_string();
+    let act = act.replace("REAL", &real);
+    let script = format!("for w; do case $w in update-ref) {act};; esac; done; exec {real} \"$@\"");
+    let git = fake_git(yard.temp.path(), &script);
+    let output = victim_of(yard, &git).output().unwrap();
+    assert!(!output.status.success(), "the victim must have died");
+}
+
+/// A script's way to be git up to the order to commit: all files are exchanged by then.
+const PREPARED: &str = "echo 'start: ok'; echo 'prepare: ok'; while read -r line; do case $line in \
+    commit) kill -9 $PPID; exit 1;; esac; done; exit 1";
+/// Git up to its answer to that order, which is not passed on.
+const COMMITTED: &str = "REAL \"$@\" | { head -n 2; read line; kill -9 $PPID; }; exit 1";
+
+#[test]
+fn death_before_any_file_changed_is_not_applied() {
+    for git in programs() {
+        let yard = Yard::new(&git);
+        killed_at(&yard, "kill -9 $PPID; exit 1");
+        assert!(yard.top.join(".git/index.lock").exists());
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::NotApplied);
+        ends_well(&yard, false);
+    }
+}
+
+#[test]
+fn death_between_the_branch_and_the_receipt_is_applied_and_the_index_follows() {
+    for git in programs() {
+        let yard = Yard::new(&git);
+        killed_at(&yard, COMMITTED);
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Applied);
+        assert!(found.receipt.is_some() && found.look.is_none() && found.kept.is_empty());
+        ends_well(&yard, true);
+    }
+}
+
+#[test]
+fn death_with_all_files_changed_and_the_branch_where_it_was_rolls_back() {
+    for git in programs() {
+        let yard = Yard::new(&git);
+        killed_at(&yard, PREPARED);
+        assert!(yard.top.join(ADDED).exists());
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Interrupted);
+        assert!(found.kept.is_empty());
+        ends_well(&yard, false);
+    }
+}
+
+/// The recovery ended with the tree on one side; a second one finds nothing; the same import asked in
+/// again ends at the commit.
+pub(crate) fn ends_well(yard: &Yard, landed: bool) {
+    remove_locks_of_the_dead(yard);
+    yard.assert_whole(landed);
+    assert!(yard.recover().is_empty(), "nothing is left to judge");
+    assert_eq!(yard.land().unwrap().repeated, landed);
+    yard.assert_whole(true);
+}
+
+/// A git that was killed leaves its locks, which are reported and not removed.
+fn remove_locks_of_the_dead(yard: &Yard) {
+    for lock in ["HEAD.lock", "refs/heads/main.lock"] {
+        let _ = std::fs::remove_file(yard.top.join(".git").join(lock));
+    }
+}
+
+/// A run that died with the files exchanged and the branch where it was.
+fn interrupted() -> Yard {
+    let yard = Yard::new(&programs()[0]);
+    killed_at(&yard, PREPARED);
+    assert!(yard.top.join(".prime-agent-staging-apply/journal").exists());
+    yard
+}
+
+#[test]
+fn work_done_after_the_death_is_kept_by_the_roll_back() {
+    let yard = interrupted();
+    write(&yard.top, UNTOUCHED, "mine\n");
+    let kept = "edited after the crash\n";
+    write(&yard.top, CHANGED, kept);
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Interrupted);
+    let mut places = vec![yard.top.join(CHANGED)];
+    places.extend(found.kept.iter().map(|at| yard.top.join(at)));
+    let holds =
+        |place: &std::path::PathBuf| std::fs::read_to_string(place).is_ok_and(|text| text == kept);
+    assert!(places.iter().any(holds), "{places:?}");
+    assert_eq!(
+        std::fs::read_to_string(yard.top.join(UNTOUCHED)).unwrap(),
+        "mine\n"
+    );
+    yard.assert_clear();
+    assert!(yard.recover().is_empty());
+}
+
+#[test]
+fn where_the_branch_says_nothing_about_the_files_nobody_touches_them() {
+    // Somebody removed the lock and went on.
+    let acts: [fn(&Yard); 3] = [
+        |y| {
+            let tree = y.run(&["rev-parse", "HEAD^{tree}"]);
+            let other = y.run(&["commit-tree", "-m", "theirs", "-p", "HEAD", &tree]);
+            y.run(&["update-ref", "refs/heads/main", &other]);
+        },
+        |y| {
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/aside"]);
+        },
+        |y| {
+            y.run(&["update-ref", "-d", "refs/heads/main"]);
+        },
+    ];
+    let outcomes = [Outcome::Superseded, Outcome::Unknown, Outcome::Unknown];
+    for (act, outcome) in acts.into_iter().zip(outcomes) {
+        let yard = interrupted();
+        remove_locks_of_the_dead(&yard);
+        std::fs::remove_file(yard.top.join(".git/index.lock")).unwrap();
+        act(&yard);
+        let files = |yard: &Yard| {
+            let text = |path| std::fs::read(yard.top.join(path)).ok();
+            [
+                text(CHANGED),
+                text(ADDED),
+                text(".prime-agent-staging-apply/journal"),
+            ]
+        };
+        let before = files(&yard);
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, outcome);
+        assert!(found.look.is_some());
+        assert_eq!(files(&yard), before);
+        // It stays so, and stays in the way of another import.
+        let again = yard.recover();
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0].outcome, outcome);
+        assert_eq!(files(&yard), before);
+        assert!(flightproof_archive::recover(&yard.top).is_err());
+    }
+}
+
+#[test]
+fn a_branch_that_went_on_has_its_receipt_and_its_files() {
+    let yard = Yard::new(&programs()[0]);
+    killed_at(&yard, COMMITTED);
+    remove_locks_of_the_dead(&yard);
+    let tree = yard.run(&["rev-parse", "main^{tree}"]);
+    let next = yard.run(&["commit-tree", "-m", "next", "-p", "main", &tree]);
+    yard.run(&["update-ref", "refs/heads/main", &next]);
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::AppliedThenMoved);
+    assert!(found.receipt.is_some());
+    assert_eq!(yard.run(&["status", "--porcelain"]), "");
+    yard.assert_clear();
+    assert!(yard.recover().is_empty());
+}
+
+#[test]
+fn an_index_somebody_wrote_after_the_death_is_left_and_named() {
+    let yard = Yard::new(&programs()[0]);
+    killed_at(&yard, COMMITTED);
+    remove_locks_of_the_dead(&yard);
+    std::fs::remove_file(yard.top.join(".git/index.lock")).unwrap();
+    write(&yard.top, UNTOUCHED, "mine\n");
+    yard.run(&["add", UNTOUCHED]);
+    let before = std::fs::read(yard.top.join(".git/index")).unwrap();
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Applied);
+    assert!(found.look.as_ref().unwrap().contains("git status"));
+    assert_eq!(std::fs::read(yard.top.join(".git/index")).unwrap(), before);
+    assert!(yard.top.join(ADDED).exists());
+    yard.assert_clear();
+}
