@@ -5,7 +5,7 @@ use crate::scratch::Scratch;
 use crate::snapshot::Whole;
 use crate::talk::Cap;
 use crate::{
-    Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check, opinion, snapshot,
+    Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check, opinion, replay, snapshot,
 };
 use flightproof_core::{Bytes, CommitId, Digest, canonical_json};
 use flightproof_evidence::{Captured, Kept};
@@ -24,6 +24,8 @@ pub struct CaptureRequest<'a> {
     pub grants: &'a Grants,
     /// `Name <mail>` that author and committer must be, if it matters.
     pub identity: Option<&'a str>,
+    /// Take all commits up to the candidate as one: its tree, date and message, under the identity.
+    pub squash: bool,
     /// An empty folder only we can write. Emptied again.
     pub scratch: &'a Path,
     /// Unix seconds; commit dates may not lie more than a day ahead.
@@ -72,7 +74,7 @@ pub fn capture(
     request: &CaptureRequest<'_>,
 ) -> Result<Capture, ImportError> {
     let baseline = host.resolve(git, request.baseline)?;
-    let head = host.resolve(git, request.candidate)?;
+    let mut head = host.resolve(git, request.candidate)?;
     if baseline == head {
         return Err(ImporterCode::NoChange.refuse(format!("both are {head}")));
     }
@@ -83,7 +85,13 @@ pub fn capture(
     )?;
     let mut objects = Objects::open(git, window.place())?;
     let baseline_body = objects.read(baseline, Kind::Commit, BASELINE)?;
-    let head_body = objects.read(head, Kind::Commit, CANDIDATE)?;
+    let mut head_body = objects.read(head, Kind::Commit, CANDIDATE)?;
+    if request.squash {
+        let identity = request.identity.ok_or_else(|| {
+            ImporterCode::SquashIdentity.refuse(format!("{} on {baseline}", head))
+        })?;
+        (head, head_body) = replay::squashed(&head_body, baseline, identity)?;
+    }
     let rules = request.rules();
     let judged = judge(&mut objects, (baseline, &baseline_body), &head_body, &rules)?;
     let (commit, difference) = (&judged.commit, &judged.difference);

@@ -243,6 +243,15 @@ flightproof_core::refusal_codes! {
         /// An import that was cut off.
         ImportUnfinished = "IMPORT_UNFINISHED", Environment,
             "an earlier import into this working tree did not end", "its files may be half there, and only its journal knows", "run `flights import recover --repo DIR`; what it cannot judge it leaves alone and names";
+        /// The place to fly on from is not on the way.
+        OntoUnrelated = "ONTO_UNRELATED", Usage,
+            "the revision is not ahead of the baseline", "work is carried forward along one history", "name a commit that the baseline leads to";
+        /// The work does not fit what happened meanwhile.
+        MergeConflict = "MERGE_CONFLICT", Input,
+            "the work and what happened since its baseline change the same places", "nobody here may choose between them", "let the author work on the new baseline, then fly again";
+        /// No identity for a commit that is written here.
+        SquashIdentity = "SQUASH_IDENTITY", Usage,
+            "a commit that is made of several needs an identity", "it is nobody's commit but that of who makes it", "give --identity 'NAME <MAIL>'";
         /// The branch was asked to move and nobody knows whether it did.
         AdmissionUncertain = "ADMISSION_UNCERTAIN", Environment,
             "whether the branch moved is not known yet", "an outcome is never guessed", "run again: the recovery reads the branch and records what happened";

@@ -64,6 +64,7 @@ pub(crate) enum Verb {
     UpdateRef,
     DiffIndex,
     CheckAttr,
+    MergeTree,
 }
 
 impl Verb {
@@ -78,6 +79,13 @@ impl Verb {
             Self::MergeBase => &["merge-base"],
             Self::UpdateRef => &["update-ref"],
             Self::DiffIndex => &["diff-index", "--cached", "--quiet", "--no-renames"],
+            Self::MergeTree => &[
+                "merge-tree",
+                "--write-tree",
+                "-z",
+                "--name-only",
+                "--no-messages",
+            ],
             Self::CheckAttr => &["check-attr", "--cached", "--stdin", "-z"],
         }
     }

@@ -191,10 +191,10 @@ impl Bench<'_> {
         let mut recovered = Recovered::new(&key, ruling.outcome);
         recovered.tree = Some(note.top.clone());
         if ruling.is_final() {
-            recovered.kept = mend(&left, note, &top, ruling)?;
+            recovered.kept = mend(&left, note, top.as_deref(), ruling)?;
             recovered.look = index_left(&left, ruling);
         } else {
-            recovered.look = Some(self.what_lies_there(&top));
+            recovered.look = Some(self.what_lies_there(Path::new(&note.top)));
         }
         if let Some(admission) = open {
             settle(
@@ -218,7 +218,7 @@ impl Bench<'_> {
         note: &Note,
         key: &AdmissionKey,
         tip: Option<CommitId>,
-    ) -> Result<(Facts, PathBuf), Refusal> {
+    ) -> Result<(Facts, Option<PathBuf>), Refusal> {
         let top = PathBuf::from(&note.top);
         let there = Host::open(self.git, &top)
             .ok()
@@ -241,12 +241,12 @@ impl Bench<'_> {
         let facts = Facts {
             place: look(self.git, self.host, key, tip)?,
             swapping,
-            here: match there {
+            here: match &there {
                 Some(there) => there.is_on(&key.branch)?,
                 None => false,
             },
         };
-        Ok((facts, top))
+        Ok((facts, there.map(|_| top)))
     }
 
     /// A lock file that is not a whole index is no index to install.
@@ -272,14 +272,23 @@ impl Bench<'_> {
 }
 
 /// Brings index and files to the side the branch is on.
-fn mend(left: &Left, note: &Note, top: &Path, ruling: Ruling) -> Result<Vec<String>, Refusal> {
+fn mend(
+    left: &Left,
+    note: &Note,
+    top: Option<&Path>,
+    ruling: Ruling,
+) -> Result<Vec<String>, Refusal> {
     if ruling.index == NewIndex::Install {
         left.claim.install_index()?;
     }
+    // Where there is no plan, new files that were staged for one go.
     let counts = match ruling.files {
-        Files::Leave => return Ok(Vec::new()),
+        Files::Leave => ruling.outcome.state() == State::Applied,
         Files::RollBack => false,
         Files::Finish => true,
+    };
+    let Some(top) = top else {
+        return Ok(Vec::new());
     };
     let recovered = archive::recover_sealed(top, note.changeset, counts)?;
     let kept = match recovered {

@@ -216,6 +216,7 @@ fn capture_now(
             candidate,
             grants: &Grants::default(),
             identity: None,
+            squash: false,
             scratch: scratch.path(),
             now,
         },
@@ -393,6 +394,7 @@ fn a_scratch_folder_that_cannot_be_used_is_refused() {
         identity: None,
         scratch: &scene.temp.path().join("nothing"),
         now: scene::NOW,
+        squash: false,
     };
     let refused = flightproof_importer::capture(&git, &host, &request).unwrap_err();
     assert_eq!(refused.code, ImporterCode::ScratchFailed);

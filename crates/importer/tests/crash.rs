@@ -36,6 +36,7 @@ fn victim() {
             candidate: &place("FLIGHTPROOF_TEST_HEAD"),
             grants: &flightproof_importer::Grants::default(),
             identity: None,
+            squash: false,
             scratch: scratch.path(),
             now: NOW,
         },

@@ -26,8 +26,9 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
             baseline,
             head,
             output,
+            squash,
             rules,
-        } => create(repo, (baseline, head), output, rules)?,
+        } => create(repo, (baseline, head), *squash, output, rules)?,
         BundleCommand::Check {
             file,
             repo,
@@ -42,6 +43,7 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
 fn create(
     repo: &Path,
     (baseline, head): (&str, &str),
+    squash: bool,
     output: &Path,
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
@@ -53,6 +55,7 @@ fn create(
         candidate: head,
         grants: &grants,
         identity: rules.identity.as_deref(),
+        squash,
         scratch: desk.work.path(),
         now: state::unix_seconds(),
     };

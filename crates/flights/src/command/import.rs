@@ -1,7 +1,7 @@
 //! `flights import`: the one commit of a bundle comes home.
 
 use super::bundle::{Desk, Line};
-use super::{ImportArgs, ImportCommand, LandArgs, import_vouch, input};
+use super::{ImportArgs, ImportCommand, RuleArgs, VoucherArgs, import_vouch, input};
 use crate::show::{self, Format};
 use crate::{flight, state};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
@@ -27,17 +27,38 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// The importer's, the verifier's and the ledger's refusals, and those of files.
 pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
-    match (&args.command, &args.land) {
-        (Some(ImportCommand::Recover { repo }), _) => recover(repo, format),
-        (None, Some(land)) => import(land, format),
-        // The command line asks for one of them.
-        (None, None) => Ok(Exit::Usage),
+    if let Some(ImportCommand::Recover { repo }) = &args.command {
+        return recover(repo, format);
     }
+    // Without a subcommand the command line asks for each of them.
+    let given = (&args.file, &args.repo, &args.baseline, &args.branch);
+    let (Some(file), Some(repo), Some(baseline), Some(branch)) = given else {
+        return Ok(Exit::Usage);
+    };
+    let order = Order {
+        file,
+        repo,
+        baseline,
+        branch,
+        voucher: &args.voucher,
+        rules: &args.rules,
+    };
+    import(&order, format)
 }
 
-fn import(args: &LandArgs, format: Format) -> Result<Exit, Refusal> {
-    let bundle = input::read(&args.file, Arrival::LARGEST)?;
-    let desk = Desk::open(&args.repo)?;
+/// What is asked for.
+pub(super) struct Order<'a> {
+    file: &'a Path,
+    pub(super) repo: &'a Path,
+    baseline: &'a str,
+    pub(super) branch: &'a str,
+    pub(super) voucher: &'a VoucherArgs,
+    rules: &'a RuleArgs,
+}
+
+fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
+    let bundle = input::read(args.file, Arrival::LARGEST)?;
+    let desk = Desk::open(args.repo)?;
     let mut ledger = ledger()?;
     let now = state::unix_seconds();
     let left = importer::recover_repository(&desk.git, &desk.host, &mut ledger, now)?;
@@ -45,7 +66,7 @@ fn import(args: &LandArgs, format: Format) -> Result<Exit, Refusal> {
     let grants = args.rules.grants();
     let arrival = Arrival {
         bundle: &bundle,
-        baseline: &args.baseline,
+        baseline: args.baseline,
         rules: Rules {
             grants: &grants,
             identity: args.rules.identity.as_deref(),
@@ -55,7 +76,7 @@ fn import(args: &LandArgs, format: Format) -> Result<Exit, Refusal> {
     };
     let checked = check_bundle(&desk.git, &desk.host, &arrival)?;
     let clearance = import_vouch::clear(args, &desk, &checked)?;
-    let lease = take_lease(&mut ledger, &desk, &args.branch)?;
+    let lease = take_lease(&mut ledger, &desk, args.branch)?;
     let clearance = clearance.under(lease.clone());
     let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);
     // A lease that somebody else has by now is not ours to give back.
@@ -104,10 +125,10 @@ struct Report {
 }
 
 impl Report {
-    fn new(args: &LandArgs, bundle: &[u8], checked: &Checked, admitted: &Admitted) -> Self {
+    fn new(args: &Order<'_>, bundle: &[u8], checked: &Checked, admitted: &Admitted) -> Self {
         let count = checked.changes().len();
         let paths = if count == 1 { "path" } else { "paths" };
-        let branch = escape(&args.branch, MAX_SHOWN);
+        let branch = escape(args.branch, MAX_SHOWN);
         let (baseline, head) = (checked.baseline(), checked.head());
         let detail = match admitted {
             Admitted { repeated: true, .. } => {
@@ -132,7 +153,7 @@ impl Report {
                 certificate: certificate(&receipt),
                 ..Verdict::passed(Decision::Admitted, "import", detail)
             },
-            branch: args.branch.clone(),
+            branch: args.branch.to_owned(),
             baseline,
             head,
             bundle: Digest::of(bundle),

@@ -1,6 +1,7 @@
 //! Whether a certificate is of exactly what is asked for.
 
-use super::{LandArgs, bundle, input, key};
+use super::import::Order;
+use super::{bundle, input, key};
 use crate::FlightsCode;
 use flightproof_certifier::certificate::Admission;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
@@ -18,15 +19,15 @@ const MAX_NAME: usize = 200;
 /// # Errors
 /// `POLICY_UNPINNED`, those of verifying, `CERTIFICATE_HELD`, `CERTIFICATE_DIFFERS`, `BRANCH_NAME`.
 pub(super) fn clear(
-    args: &LandArgs,
+    args: &Order<'_>,
     desk: &bundle::Desk,
     checked: &Checked,
 ) -> Result<Clearance, Refusal> {
     let Some(file) = &args.voucher.certificate else {
-        return Ok(Clearance::uncertified(checked, &args.branch)?);
+        return Ok(Clearance::uncertified(checked, args.branch)?);
     };
     // The command line asks for one wherever it takes the other.
-    let policy_file = args.policy.as_deref().unwrap_or(Path::new(""));
+    let policy_file = args.voucher.policy.as_deref().unwrap_or(Path::new(""));
     let policy_text = input::read(policy_file, MAX_POLICY_BYTES)?;
     let policy = Policy::parse(&policy_text)?;
     if !policy.pins_keys() {
@@ -34,7 +35,7 @@ pub(super) fn clear(
             .refuse(input::shown(policy_file))
             .into());
     }
-    let keys = match args.keys.as_slice() {
+    let keys = match args.voucher.keys.as_slice() {
         [] => vec![key::secret(None)?.public()],
         named => named
             .iter()
@@ -50,14 +51,14 @@ pub(super) fn clear(
         &verified.remains,
         verified.id,
         checked,
-        &args.branch,
+        args.branch,
     )?)
 }
 
 /// An old certificate of the same tree must not bring it back onto another baseline, nor one of another
 /// branch or repository let it in here. The witness is the policy's to name.
 fn hold_against(
-    args: &LandArgs,
+    args: &Order<'_>,
     checked: &Checked,
     verified: &Verified,
     policy: Digest,
@@ -67,13 +68,17 @@ fn hold_against(
         return Err(FlightsCode::CertificateHeld.refuse(detail).into());
     };
     let request = &verified.request;
-    let name = args.name.clone().unwrap_or_else(|| named(&args.repo));
+    let name = args
+        .voucher
+        .name
+        .clone()
+        .unwrap_or_else(|| named(args.repo));
     let claimed = request.branch.as_deref().unwrap_or("no branch");
     let policy_claimed = request.policy.unwrap_or(policy);
     for (what, certified, asked) in [
         ("repository", request.repository.as_str(), name.as_str()),
-        ("branch", branch.as_str(), args.branch.as_str()),
-        ("branch", claimed, args.branch.as_str()),
+        ("branch", branch.as_str(), args.branch),
+        ("branch", claimed, args.branch),
         (
             "baseline",
             &*request.baseline.to_string(),

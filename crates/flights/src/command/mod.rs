@@ -11,6 +11,7 @@ mod doctor;
 mod explain;
 mod gate;
 mod import;
+mod import_refly;
 mod import_vouch;
 mod init;
 mod input;
@@ -54,6 +55,8 @@ enum Command {
     Certify(CertifyArgs),
     /// Look at a repository and write plan, witness and policy of a first flight.
     Init(init::InitArgs),
+    /// Fly certified work again on a baseline that moved on: merged into one commit, from the first gate.
+    Refly(ReflyArgs),
     /// Fly the plans in flights/: replay their recordings, or fly them for real.
     Run(RunArgs),
     /// List the plans in flights/, and what each shows.
@@ -152,6 +155,7 @@ impl Command {
             Self::Show(_) | Self::Diff(_) | Self::Transcript { .. } => "transcript",
             Self::Mutate(_) => "mutate",
             Self::Witness { .. } => "witness",
+            Self::Refly(_) => "merge",
             Self::Archive { .. } => "archive",
             Self::Bundle {
                 command: BundleCommand::Create { .. },
@@ -221,6 +225,55 @@ pub struct CertifyArgs {
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
+    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Directory for the certificate and the verdict.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Lock file for a tree without one.
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Toolchain directory to bind into the session; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+/// `flights refly`.
+#[derive(Args)]
+struct ReflyArgs {
+    /// The certificate of the work as it was.
+    certificate: PathBuf,
+    /// Commit to fly it on: one that its baseline leads to.
+    #[arg(long, value_name = "REV")]
+    onto: String,
+    /// Directory of the repository, which has the certified commit.
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// Witness file: the cases that judge the candidate.
+    #[arg(long, value_name = "FILE")]
+    witness: PathBuf,
+    /// A path the candidate may change (repeatable). Without any: everything but protected files.
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// Author and committer the candidate must have.
+    #[arg(long, value_name = "NAME <MAIL>")]
+    identity: Option<String>,
+    /// Move this branch from --onto to the new commit if everything holds.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    /// Where to fly.
+    #[arg(long, value_enum, default_value = "local")]
+    session: Backend,
+    /// Id of the image, with --session docker; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id)]
+    image: Option<Digest>,
+    /// A public key that the certificate may be of (repeatable); default: that of the signing key.
+    #[arg(long, value_name = "PUB")]
+    trust: Vec<PathBuf>,
     /// Signing key (PKCS#8 PEM); default: the one in the state directory.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -576,6 +629,9 @@ enum BundleCommand {
         /// The bundle.
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
+        /// Make one commit of all up to the head: its tree, date and message, by the identity.
+        #[arg(long, requires = "identity")]
+        squash: bool,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -600,8 +656,22 @@ enum BundleCommand {
 struct ImportArgs {
     #[command(subcommand)]
     command: Option<ImportCommand>,
+    /// The bundle.
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+    /// Directory of the repository: its working tree if it is on the branch, else any of it.
+    #[arg(long, value_name = "DIR", required = true)]
+    repo: Option<PathBuf>,
+    /// Commit the branch is at and the change is based on.
+    #[arg(long, value_name = "REV", required = true)]
+    baseline: Option<String>,
+    /// The branch that moves.
+    #[arg(long, value_name = "NAME", required = true)]
+    branch: Option<String>,
     #[command(flatten)]
-    land: Option<LandArgs>,
+    voucher: VoucherArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
 }
 
 #[derive(Subcommand)]
@@ -614,23 +684,18 @@ enum ImportCommand {
     },
 }
 
+/// What vouches for the commit.
 #[derive(Args)]
-#[group(id = "land", multiple = true)]
-struct LandArgs {
-    /// The bundle.
-    file: PathBuf,
-    /// Directory of the repository: its working tree if it is on the branch, else any of it.
-    #[arg(long, value_name = "DIR")]
-    repo: PathBuf,
-    /// Commit the branch is at and the change is based on.
-    #[arg(long, value_name = "REV")]
-    baseline: String,
-    /// The branch that moves.
-    #[arg(long, value_name = "NAME")]
-    branch: String,
-    /// What vouches for the commit.
-    #[command(flatten)]
-    voucher: VoucherArgs,
+struct VoucherArgs {
+    /// Certificate of exactly this commit, baseline, branch and repository.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "policy",
+        required_unless_present = "uncertified_i_know",
+        conflicts_with = "uncertified_i_know"
+    )]
+    certificate: Option<PathBuf>,
     /// Policy the certificate must meet. It must name the keys that may sign.
     #[arg(long, value_name = "FILE", requires = "certificate")]
     policy: Option<PathBuf>,
@@ -640,16 +705,6 @@ struct LandArgs {
     /// Name of the repository on the certificate; default: the directory's name.
     #[arg(long, value_name = "NAME", requires = "certificate")]
     name: Option<String>,
-    #[command(flatten)]
-    rules: RuleArgs,
-}
-
-#[derive(Args)]
-#[group(required = true, multiple = false)]
-struct VoucherArgs {
-    /// Certificate of exactly this commit, baseline, branch and repository.
-    #[arg(long, value_name = "FILE", requires = "policy")]
-    certificate: Option<PathBuf>,
     /// Nothing vouches for the commit. The receipt says so.
     #[arg(long)]
     uncertified_i_know: bool,
@@ -774,6 +829,7 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Transcript { command } => transcript::run(&command, form),
         Command::Certify(args) => certify::run(&args, format),
         Command::Init(args) => init::run(&args, format),
+        Command::Refly(args) => import_refly::run(&args, format),
         Command::Mutate(args) => mutate::run(&args, format),
         Command::Witness {
             command: WitnessCommand::Check(args),

@@ -99,6 +99,7 @@ impl Host {
             candidate: &order.candidate,
             grants: &grants,
             identity: order.identity.as_deref(),
+            squash: false,
             scratch: work.path(),
             now,
         };

@@ -105,7 +105,8 @@ fn a_branch_that_is_checked_out_elsewhere_is_not_moved() {
     environment.git(&["worktree", "add", "-q", place.to_str().unwrap(), "release"]);
     let run = environment.certify("candidate", &["--admit", "release", "--format", "json"]);
     assert_eq!(environment.git(&["rev-parse", "release"]), before);
-    assert_snapshot!(run.text, @"");
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert_eq!(run.json()["code"], "importer/BRANCH_CHECKED_OUT");
     // Nothing was flown for it.
     let files: Vec<_> = environment.listing("out").into_keys().collect();
     assert_eq!(files, ["verdict.json"]);

@@ -1,38 +1,35 @@
 //! `flights import`, on real repositories.
 
-use crate::environment::{Environment, Run};
+use crate::environment::{Environment, Run, workspace};
 use crate::verify::POLICY;
 use flightproof_certifier::key::PublicKey;
-use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+fn text(environment: &Environment, name: &str) -> String {
+    environment.path(name).to_str().unwrap().to_owned()
+}
+
 /// A repository with a bundle of its candidate beside it, and a clone that never saw the candidate.
 fn arrived() -> Environment {
     let environment = Environment::with_pricing();
-    let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
+    let text = |name: &str| text(&environment, name);
     let (repo, file, home) = (text("repo"), text("c.bundle"), text("home/repo"));
-    let run = environment.flights(&[
-        "bundle",
-        "create",
-        "--repo",
-        &repo,
-        "--baseline",
-        "main",
-        "--head",
-        "candidate",
-        "-o",
-        &file,
-    ]);
+    let mut args = vec!["bundle", "create", "--repo", &repo, "--baseline", "main"];
+    args.extend(["--head", "candidate", "-o", &file]);
+    let run = environment.flights(&args);
     assert_eq!(run.code, 0, "{}", run.text);
-    environment.git(&["clone", "-q", "--single-branch", "-b", "main", &repo, &home]);
+    let clone = ["clone", "-q", "--single-branch", "-b", "main"];
+    environment.git(&[&clone[..], &[&repo, &home]].concat());
     environment
 }
 
 fn import(environment: &Environment, more: &[&str]) -> Run {
-    let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
-    let (file, home) = (text("c.bundle"), text("home/repo"));
+    let (file, home) = (
+        text(environment, "c.bundle"),
+        text(environment, "home/repo"),
+    );
     let mut args = vec!["import", &file, "--repo", &home, "--branch", "main"];
     if !more.contains(&"--baseline") {
         args.extend(["--baseline", "main"]);
@@ -42,8 +39,8 @@ fn import(environment: &Environment, more: &[&str]) -> Run {
 }
 
 fn recover(environment: &Environment, more: &[&str]) -> Run {
-    let home = environment.path("home/repo");
-    let mut args = vec!["import", "recover", "--repo", home.to_str().unwrap()];
+    let home = text(environment, "home/repo");
+    let mut args = vec!["import", "recover", "--repo", &home];
     args.extend(more);
     environment.flights(&args)
 }
@@ -54,14 +51,18 @@ fn key_id(environment: &Environment) -> String {
 }
 
 fn git(dir: &Path, words: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(words)
-        .output()
-        .unwrap();
+    let mut git = Command::new("git");
+    let output = git.arg("-C").arg(dir).args(words).output().unwrap();
     assert!(output.status.success(), "{words:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[track_caller]
+fn assert_says(run: &Run, code: i32, parts: &[&str]) {
+    assert_eq!(run.code, code, "{}", run.text);
+    for part in parts {
+        assert!(run.stdout.contains(part), "{part}: {}", run.text);
+    }
 }
 
 #[test]
@@ -70,26 +71,26 @@ fn an_uncertified_commit_comes_home_only_if_that_is_said() {
     let home = environment.path("home/repo");
     assert_eq!(import(&environment, &[]).code, 2);
     let run = import(&environment, &["--uncertified-i-know"]);
-    assert_snapshot!(run.text, @"");
+    let said = [
+        "ADMITTED: main moved from ",
+        "1 changed path and the index of the working tree",
+        "  uncertified: ",
+        "src/main.rs",
+    ];
+    assert_says(&run, 0, &said);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(git(&home, &["rev-parse", "main"]), candidate);
     let baseline = git(&home, &["rev-parse", "main~1"]);
-    let again = [
-        "--uncertified-i-know",
-        "--format",
-        "json",
-        "--baseline",
-        &baseline,
-    ];
+    let again = ["--uncertified-i-know", "--format", "json"];
+    let again = [&again[..], &["--baseline", &baseline]].concat();
     let json = import(&environment, &again).json();
-    assert_eq!(
-        (&json["repeated"], &json["verdict"]),
-        (&true.into(), &"admitted".into())
-    );
+    assert_eq!(json["repeated"], true);
+    assert_eq!(json["verdict"], "admitted");
     assert_eq!(json["receipt"]["head"], candidate);
     assert!(json["receipt"].get("certificate").is_none());
-    assert_snapshot!(recover(&environment, &[]).text, @"");
+    let run = recover(&environment, &[]);
+    assert_says(&run, 0, &["not_started: no import was cut off here"]);
     let json = recover(&environment, &["--format", "json"]).json();
     assert_eq!(json["state"], "not_started");
 }
@@ -99,72 +100,98 @@ fn what_is_in_the_way_is_said_in_one_line_with_a_hint() {
     let environment = arrived();
     let home = environment.path("home/repo");
     fs::write(home.join("src/main.rs"), "mine\n").unwrap();
-    assert_snapshot!(import(&environment, &["--uncertified-i-know"]).text, @"");
-    assert_eq!(
-        fs::read_to_string(home.join("src/main.rs")).unwrap(),
-        "mine\n"
-    );
+    let run = import(&environment, &["--uncertified-i-know"]);
+    let said = [
+        "REFUSED at import: importer/SOURCE_CHANGED: ",
+        "src/main.rs",
+        "hint: ",
+    ];
+    assert_says(&run, 21, &said);
+    let found = fs::read_to_string(home.join("src/main.rs")).unwrap();
+    assert_eq!(found, "mine\n");
     git(&home, &["checkout", "-q", "--", "."]);
     let run = import(&environment, &["--uncertified-i-know", "--grant", "docs"]);
-    assert_eq!(run.code, 10, "{}", run.text);
+    assert_says(&run, 10, &["importer/PATH_NOT_GRANTED: src/main.rs"]);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
+}
+
+/// A policy that names this key.
+fn pinned(environment: &Environment, id: &str) -> String {
+    let keys = format!("\"keys\":[\"{id}\"],\"threshold\"");
+    environment.write("policy.json", &POLICY.replace("\"threshold\"", &keys))
 }
 
 #[test]
 fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     let environment = arrived();
     let home = environment.path("home/repo");
-    // Certified and admitted where it was made; held in another directory.
+    // Certified and admitted where it was made.
     let run = environment.certify("candidate", &["--admit", "main"]);
     assert_eq!(run.code, 0, "{}", run.text);
-    let key = environment.public_key();
-    let id = key_id(&environment);
-    let policy = |keys: &str| {
-        let pinned = POLICY.replace("\"threshold\"", &format!("{keys}\"threshold\""));
-        environment.write("policy.json", &pinned)
-    };
-    let certificate = environment.path("out/certificate.dsse.json");
-    let certificate = certificate.to_str().unwrap().to_owned();
+    let baseline = git(&home, &["rev-parse", "main"]);
+    let certificate = text(&environment, "out/certificate.dsse.json");
     let by = |policy: &str, more: &[&str]| {
-        let mut args = vec!["--certificate", certificate.as_str(), "--policy", policy];
-        args.extend(["--key", &key]);
-        args.extend(more);
-        import(&environment, &args)
+        let args = ["--certificate", &certificate, "--policy", policy];
+        import(&environment, &[&args[..], more].concat())
     };
-    let refused = |run: Run| {
-        assert_eq!(
-            git(&home, &["rev-parse", "main"]),
-            environment.git(&["rev-parse", "main~1"])
-        );
-        format!("{} {}", run.code, run.stdout.lines().next().unwrap())
-    };
-    assert_snapshot!(refused(by(&policy(""), &[])), @"");
-    let pinned = policy(&format!("\"keys\":[\"{id}\"],"));
-    assert_snapshot!(refused(by(&pinned, &["--name", "another"])), @"");
-    let other = format!("\"keys\":[\"{}\"],", "0".repeat(64));
-    assert_snapshot!(refused(by(&policy(&other), &[])), @"");
-    let pinned = policy(&format!("\"keys\":[\"{id}\"],"));
-    let run = by(&pinned, &[]);
-    assert_snapshot!(run.text, @"");
+    let open = environment.write("policy.json", POLICY);
+    assert_says(&by(&open, &[]), 13, &["flights/POLICY_UNPINNED"]);
+    let other = pinned(&environment, &"0".repeat(64));
+    assert_says(&by(&other, &[]), 13, &["certifier/KEY_UNAUTHORIZED"]);
+    let ours = pinned(&environment, &key_id(&environment));
+    let said = "flights/CERTIFICATE_DIFFERS: repository: certified repo, asked another";
+    assert_says(&by(&ours, &["--name", "another"]), 13, &[said]);
+    assert_eq!(git(&home, &["rev-parse", "main"]), baseline);
+    assert_says(&by(&ours, &[]), 0, &["ADMITTED", "  certificate "]);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
+    let candidate = environment.git(&["rev-parse", "candidate"]);
+    assert_eq!(git(&home, &["rev-parse", "main"]), candidate);
 }
 
 #[test]
 fn a_held_certificate_lets_nothing_in() {
     let environment = arrived();
     assert_eq!(environment.certify("candidate", &[]).code, 0);
-    let keys = format!("\"keys\":[\"{}\"],\"threshold\"", key_id(&environment));
-    let policy = environment.write("policy.json", &POLICY.replace("\"threshold\"", &keys));
-    let certificate = environment.path("out/certificate.dsse.json");
-    let certificate = certificate.to_str().unwrap();
-    let run = import(
-        &environment,
-        &["--certificate", certificate, "--policy", &policy],
+    let policy = pinned(&environment, &key_id(&environment));
+    let certificate = text(&environment, "out/certificate.dsse.json");
+    let args = ["--certificate", &certificate, "--policy", &policy];
+    let run = import(&environment, &args);
+    assert_says(&run, 13, &["flights/CERTIFICATE_HELD"]);
+}
+
+#[test]
+fn certified_work_is_flown_again_on_a_baseline_that_moved() {
+    let environment = arrived();
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let text = |name: &str| text(&environment, name);
+    let (old, repo, out) = (
+        text("out/certificate.dsse.json"),
+        text("repo"),
+        text("again"),
     );
-    assert!(
-        run.stdout.contains("flights/CERTIFICATE_HELD"),
-        "{}",
-        run.text
-    );
-    assert_eq!(run.code, 13);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let witness = witness.to_str().unwrap();
+    let refly = |onto: &str| {
+        let mut args = vec!["refly", &old, "--onto", onto, "--repo", &repo];
+        args.extend(["--witness", witness, "--out", &out, "--admit", "main"]);
+        environment.flights(&args)
+    };
+    // The same lines changed meanwhile.
+    let main = fs::read_to_string(environment.path("repo/src/main.rs")).unwrap();
+    environment.candidate_edit("theirs", |text| text.replace('\n', " \n"));
+    let run = refly("theirs");
+    assert_says(&run, 10, &["importer/MERGE_CONFLICT: src/main.rs"]);
+    // Another file changed meanwhile.
+    fs::write(environment.path("repo/NOTES"), "more\n").unwrap();
+    environment.git(&["add", "NOTES"]);
+    environment.git(&["commit", "-qm", "meanwhile"]);
+    let onto = environment.git(&["rev-parse", "main"]);
+    let run = refly("main");
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(environment.git(&["rev-parse", "main~1"]), onto);
+    assert_eq!(environment.git(&["status", "--porcelain"]), "");
+    assert!(environment.path("repo/NOTES").exists());
+    let after = fs::read_to_string(environment.path("repo/src/main.rs")).unwrap();
+    assert_ne!(after, main);
+    assert!(environment.path("again/receipt.json").exists());
 }

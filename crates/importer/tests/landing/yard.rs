@@ -196,6 +196,7 @@ fn take(git: &Git, session: &Path) -> Capture {
         candidate: "HEAD",
         grants: &everything,
         identity: None,
+        squash: false,
         scratch: scratch.path(),
         now: std::time::UNIX_EPOCH.elapsed().unwrap().as_secs(),
     };

@@ -83,6 +83,7 @@ impl Scene {
                 candidate,
                 grants,
                 identity,
+                squash: false,
                 scratch: scratch.path(),
                 now: NOW,
             },

@@ -1,0 +1,56 @@
+//! `flights refly`: what was certified on a baseline that moved since, flown again on the new one.
+
+use super::bundle::Desk;
+use super::{CertifyArgs, ReflyArgs, certify, input, key};
+use crate::show::Format;
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
+use flightproof_core::{CommitId, Exit, Refusal};
+use flightproof_importer::replay;
+
+/// Merges the certified commit into the new baseline, as one commit, and certifies that from the first
+/// gate to the last. Nothing of the old certificate is believed but which work it was of.
+///
+/// # Errors
+/// A certificate that is not of a trusted key, and the importer's: `MERGE_CONFLICT` names the paths. All
+/// else is a verdict.
+pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
+    let ends = certified(args)?;
+    let candidate = {
+        let desk = Desk::open(&args.repo)?;
+        replay(&desk.git, &desk.host, ends, &args.onto, desk.work.path())?
+    };
+    let order = CertifyArgs {
+        repo: args.repo.clone(),
+        baseline: args.onto.clone(),
+        candidate: candidate.to_string(),
+        witness: args.witness.clone(),
+        grants: args.grants.clone(),
+        narrow: Vec::new(),
+        identity: args.identity.clone(),
+        admit: args.admit.clone(),
+        session: args.session,
+        image: args.image,
+        key: args.key.clone(),
+        out: args.out.clone(),
+        name: args.name.clone(),
+        lock: args.lock.clone(),
+        toolchain: args.toolchain.clone(),
+    };
+    certify::run(&order, format)
+}
+
+/// Baseline and head of the certificate.
+fn certified(args: &ReflyArgs) -> Result<(CommitId, CommitId), Refusal> {
+    let trusted = match args.trust.as_slice() {
+        [] => vec![key::secret(args.key.as_deref())?.public()],
+        named => named
+            .iter()
+            .map(|path| key::public(path))
+            .collect::<Result<_, _>>()?,
+    };
+    let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
+    let payload = dsse::open(&envelope, &trusted, 1)?;
+    let request = Statement::parse(payload.bytes())?.predicate.inputs.request;
+    Ok((request.baseline, request.head))
+}
