@@ -122,6 +122,7 @@ fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
         candidate: &inputs.request.head.to_string(),
         grants: &Grants::new(args.grants.clone()),
         identity: None,
+        squash: false,
         scratch: work.path(),
         now: state::unix_seconds(),
     };
