@@ -5,10 +5,10 @@ use crate::claim::{
     LineageClaim, MutationClaim, RequestClaim, SandboxClaim, WitnessClaim,
 };
 use crate::judge::Gate;
-use crate::key::SecretKey;
+use crate::key::Signer;
 use crate::narrowing::NarrowedClaim;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
-use flightproof_core::{Digest, StrictError, canonical_json, escape, parse_strict};
+use flightproof_core::{Digest, Refusal, StrictError, canonical_json, escape, parse_strict};
 use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -188,8 +188,8 @@ impl Statement {
     /// Signs the statement: the certificate file.
     ///
     /// # Errors
-    /// As [`Statement::payload`], and `ENVELOPE_TOO_LARGE`.
-    pub fn sign(&self, key: &SecretKey) -> Result<Vec<u8>, CertifierError> {
+    /// As [`Statement::payload`] and [`dsse::sign`].
+    pub fn sign(&self, key: &dyn Signer) -> Result<Vec<u8>, Refusal> {
         dsse::sign(dsse::PAYLOAD_TYPE, &self.payload()?, key)
     }
 

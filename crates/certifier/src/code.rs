@@ -95,7 +95,19 @@ flightproof_core::refusal_codes! {
         /// A key of another algorithm.
         KeyTypeUnsupported = "KEY_TYPE_UNSUPPORTED", Configuration,
             "a key is not an Ed25519 key", "certificates are signed with Ed25519 and nothing else, so that no algorithm can be swapped for a weaker one", "use an Ed25519 key";
+        /// A key under a passphrase, and no passphrase.
+        KeyLocked = "KEY_LOCKED", Configuration,
+            "the key is under a passphrase and none was given", "without it the key cannot be opened", "give the passphrase with --passphrase-file FILE or in FLIGHTPROOF_PASSPHRASE_FILE, or use a terminal";
+        /// A passphrase that does not open the key.
+        PassphraseWrong = "PASSPHRASE_WRONG", Configuration,
+            "the passphrase does not open the key", "either it is another key's, or the file is damaged; the two look the same", "check the passphrase; it is the first line of the file, without the line's end";
+        /// A key file that asks for more work than a real one.
+        KeyCostly = "KEY_COSTLY", Configuration,
+            "opening the key would take too much memory or time", "whoever wrote the file chose how much, and a stranger's choice must not stop the machine", "write the key anew with `openssl pkcs8 -topk8 -scrypt` and its defaults";
         // envelope
+        /// Signatures over something else.
+        PayloadDiffers = "PAYLOAD_DIFFERS", Evidence,
+            "a signature is to be added to an envelope that holds something else", "two keys agree only if they sign the same bytes", "check that both speak of the same certificate, branch and repository";
         /// The envelope exceeds its limit.
         EnvelopeTooLarge = "ENVELOPE_TOO_LARGE", Evidence,
             "a certificate file is too large", "the work to read a stranger's file is bounded", "check that the file is a certificate; a real one is far smaller";
@@ -197,6 +209,69 @@ flightproof_core::refusal_codes! {
         /// Less than the whole tree flew.
         NarrowedNotAllowed = "NARROWED_NOT_ALLOWED", Policy,
             "only a part of the tree flew", "whether the rest of the tree still builds with the change is not known", "set allow.narrowed if the part stands for itself, or fly the whole tree";
+        /// A key outside the time in which the policy lets it sign.
+        KeyExpired = "KEY_EXPIRED", Policy,
+            "a key that signed is not in force now", "the policy bounds the time in which a key counts, so that an old key cannot sign for ever", "have the document signed by a key in force, or the key's time changed in the policy by its owner";
+        /// A revoked key.
+        KeyRevoked = "KEY_REVOKED", Policy,
+            "a key that signed was revoked", "whoever has it may not be who it was made for, and when the signature was made cannot be known", "have the commit certified again, with another key";
+        /// A revoked certificate.
+        CertificateRevoked = "CERTIFICATE_REVOKED", Policy,
+            "the certificate was revoked", "its issuer says that it must not be relied on", "read the reason, then certify again";
+        /// A clock that cannot be right.
+        ClockImplausible = "CLOCK_IMPLAUSIBLE", Environment,
+            "the clock shows a time before this program existed", "with a wrong clock, expired keys and old lists would count again", "set the clock";
+        /// No revocation list that could be believed.
+        RevocationUnavailable = "REVOCATION_UNAVAILABLE", Policy,
+            "there is no revocation list signed by those the policy names", "without it nobody knows what was revoked, and that is not the same as nothing", "give the current list with --revocations FILE, and its signers' keys with --key";
+        /// A list that cannot be read in one way.
+        RevocationInvalid = "REVOCATION_INVALID", Evidence,
+            "the revocation list is malformed, too large, good for too long, or another list", "a list that could be read in two ways revokes nothing", "get the list the policy names, as its signer issued it";
+        /// A list that is expired or not yet issued.
+        RevocationStale = "REVOCATION_STALE", Policy,
+            "the revocation list is expired, or issued in the future", "an old list does not know what was revoked since", "get the current list, or issue one with `flights key revoke`";
+        /// A list older than one that was seen before.
+        RevocationRolledBack = "REVOCATION_ROLLED_BACK", Evidence,
+            "a newer revocation list, or another of the same number, was seen before", "an old list that is served again undoes revocations", "get the current list, and find out who served the old one";
+        /// An exception that is none.
+        ExceptionInvalid = "EXCEPTION_INVALID", Policy,
+            "an exception is malformed, for another certificate, or not signed by a key that may", "whoever presents it believes that it counts", "have an exception made for this certificate by somebody the policy names under exceptions";
+        /// An exception for what has none.
+        ExceptionForbidden = "EXCEPTION_FORBIDDEN", Policy,
+            "an exception is made for something that cannot be excused", "a bad archive, import, session or signature leaves nobody able to say what would be let in", "mend the cause; only rules of the policy itself can be excused";
+        /// An exception outside its time.
+        ExceptionExpired = "EXCEPTION_EXPIRED", Policy,
+            "an exception is not good now", "an exception is for a while, so that it does not become the rule", "mend the cause, or have a new exception made";
+        /// No second statement.
+        AdmissionMissing = "ADMISSION_MISSING", Policy,
+            "the policy wants somebody to let the commit in, and nobody did", "a certificate says what was proven, not that it is wanted", "have it admitted with `flights admit`, then give the statement with --admission FILE";
+        /// A second statement about something else.
+        AdmissionMismatch = "ADMISSION_MISMATCH", Evidence,
+            "the admission is about another certificate, commit or branch", "what was let in elsewhere is not let in here", "give the statement that was made for this certificate";
+        /// The same key certified and admitted.
+        AdmissionBySigner = "ADMISSION_BY_SIGNER", Policy,
+            "too few keys other than the certificate's signers let the commit in", "the policy wants a second pair of eyes", "have it admitted by somebody else";
+        /// No proof that the certificate is in the log.
+        InclusionMissing = "INCLUSION_MISSING", Policy,
+            "there is no proof that the certificate is in the log", "the policy accepts only what was published where others can see it", "make one with `flights cert log`, then give it with --proof FILE";
+        /// A proof that proves nothing.
+        InclusionInvalid = "INCLUSION_INVALID", Evidence,
+            "the proof does not lead from this certificate to the log's checkpoint", "a proof for another entry, or a shortened one, proves nothing", "make a new one with `flights cert log`";
+        /// A checkpoint that the log's key did not sign.
+        CheckpointInvalid = "CHECKPOINT_INVALID", Evidence,
+            "the checkpoint is malformed or not signed by the log's key", "anybody can write down a number and a hash", "check that the log's key in the policy is the one `flights cert log show` prints";
+        /// A log that contradicts its own past.
+        LogInconsistent = "LOG_INCONSISTENT", Evidence,
+            "the log does not contain what it contained before", "a log that forgets or changes entries hides something", "keep both checkpoints as evidence, and restore the log from a copy";
+        /// A file of the log that is damaged.
+        LogBroken = "LOG_BROKEN", Evidence,
+            "the files of the log do not fit its checkpoint", "an entry or a hash was changed after it was written", "restore the log from a copy; `flights cert log check` says whether it is whole";
+        /// Something was presented that the policy does not ask for.
+        BesideUnasked = "BESIDE_UNASKED", Usage,
+            "something was given that the policy does not ask for", "it would change nothing, and whoever gave it believes that it does", "leave it away, or have the policy name who may sign it";
+        /// A case that does not belong to the witness.
+        CaseMismatch = "CASE_MISMATCH", Evidence,
+            "the opened case does not lead to the certificate's witness", "another case, or one that was changed, was not among those that judged the commit", "open the case again with `flights cert open-case`";
         // narrowing
         /// The list of paths that fly is not one.
         NarrowingInvalid = "NARROWING_INVALID", Configuration,

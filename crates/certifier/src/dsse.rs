@@ -1,10 +1,10 @@
 //! The signed envelope: DSSE v1 around one in-toto payload, read strictly.
 
-use crate::key::{KeyId, PublicKey, SecretKey};
+use crate::key::{KeyId, PublicKey, Signer};
 use crate::{CertifierCode, CertifierError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flightproof_core::{StrictError, canonical_json, escape, parse_strict};
+use flightproof_core::{Refusal, StrictError, canonical_json, escape, parse_strict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,29 +20,69 @@ pub const MAX_SIGNATURES: usize = 16;
 /// Signs a payload and wraps it.
 ///
 /// # Errors
-/// `ENVELOPE_TOO_LARGE`, when the result could not be read back.
-pub fn sign(
-    payload_type: &str,
-    payload: &[u8],
-    key: &SecretKey,
-) -> Result<Vec<u8>, CertifierError> {
+/// `ENVELOPE_TOO_LARGE`, when the result could not be read back; what keeps the key from signing.
+pub fn sign(payload_type: &str, payload: &[u8], key: &dyn Signer) -> Result<Vec<u8>, Refusal> {
     let envelope = Envelope {
         payload_type: payload_type.to_owned(),
         payload: STANDARD.encode(payload),
-        signatures: vec![EnvelopeSignature {
-            keyid: Some(key.public().id().to_string()),
-            sig: STANDARD.encode(key.sign(&pae(payload_type, payload))),
-        }],
+        signatures: vec![EnvelopeSignature::new(payload_type, payload, key)?],
     };
-    let bytes = canonical_json(&envelope)
-        .map_err(|e| CertifierCode::EnvelopeMalformed.refuse(e.to_string()))?;
-    if bytes.len() > MAX_ENVELOPE_BYTES {
-        return Err(too_large(bytes.len()));
-    }
-    Ok(bytes)
+    Ok(envelope.bytes()?)
 }
 
-/// Checks an envelope and hands out what was signed.
+/// Adds the signature of one more key to an envelope, whose payload must be the one given.
+///
+/// # Errors
+/// As [`open`] for the form; `PAYLOAD_DIFFERS`; `SIGNATURES_TOO_MANY`; what keeps the key from
+/// signing.
+pub fn join(
+    envelope: &[u8],
+    payload_type: &str,
+    payload: &[u8],
+    key: &dyn Signer,
+) -> Result<Vec<u8>, Refusal> {
+    let mut envelope = parse(envelope)?;
+    expect_type(&envelope, payload_type)?;
+    if decode("payload", &envelope.payload)? != payload {
+        return Err(CertifierCode::PayloadDiffers
+            .refuse("the signatures that are there are over something else")
+            .into());
+    }
+    let name = key.public_key().id().to_string();
+    envelope
+        .signatures
+        .retain(|signature| signature.keyid.as_deref() != Some(name.as_str()));
+    if envelope.signatures.len() >= MAX_SIGNATURES {
+        return Err(too_many(envelope.signatures.len() + 1).into());
+    }
+    let added = EnvelopeSignature::new(payload_type, payload, key)?;
+    envelope.signatures.push(added);
+    Ok(envelope.bytes()?)
+}
+
+/// What an envelope holds, whoever made it: to be shown, never to be relied on.
+///
+/// # Errors
+/// As [`open`] for the form, without a look at any signature.
+pub fn unchecked(envelope: &[u8], payload_type: &str) -> Result<Vec<u8>, CertifierError> {
+    let envelope = parse(envelope)?;
+    expect_type(&envelope, payload_type)?;
+    decode("payload", &envelope.payload)
+}
+
+/// Checks an envelope around an in-toto statement and hands out what was signed.
+///
+/// # Errors
+/// As [`open_as`].
+pub fn open(
+    envelope: &[u8],
+    keys: &[PublicKey],
+    threshold: usize,
+) -> Result<VerifiedPayload, CertifierError> {
+    open_as(PAYLOAD_TYPE, envelope, keys, threshold)
+}
+
+/// Checks an envelope of one payload type and hands out what was signed.
 ///
 /// `keys` are the trusted ones; `threshold` counts distinct keys among them. The `keyid` of a
 /// signature is a hint of a stranger and decides nothing.
@@ -51,7 +91,8 @@ pub fn sign(
 /// In this order: `THRESHOLD_INVALID`, `ENVELOPE_TOO_LARGE`, `ENVELOPE_MALFORMED`,
 /// `PAYLOAD_TYPE_UNSUPPORTED`, `SIGNATURE_MISSING`, `SIGNATURES_TOO_MANY`, `SIGNATURE_INVALID` (no
 /// trusted key signed), `THRESHOLD_NOT_MET` (too few did).
-pub fn open(
+pub fn open_as(
+    payload_type: &str,
     envelope: &[u8],
     keys: &[PublicKey],
     threshold: usize,
@@ -60,12 +101,7 @@ pub fn open(
         return Err(CertifierCode::ThresholdInvalid.refuse("threshold 0"));
     }
     let envelope = parse(envelope)?;
-    if envelope.payload_type != PAYLOAD_TYPE {
-        return Err(CertifierCode::PayloadTypeUnsupported.refuse(format_args!(
-            "got \"{}\", expected \"{PAYLOAD_TYPE}\"",
-            escape(&envelope.payload_type, 80)
-        )));
-    }
+    expect_type(&envelope, payload_type)?;
     let payload = decode("payload", &envelope.payload)?;
     let signatures = signatures(&envelope)?;
     let message = pae(&envelope.payload_type, &payload);
@@ -135,6 +171,36 @@ struct EnvelopeSignature {
     sig: String,
 }
 
+impl Envelope {
+    fn bytes(&self) -> Result<Vec<u8>, CertifierError> {
+        let bytes = canonical_json(self)
+            .map_err(|e| CertifierCode::EnvelopeMalformed.refuse(e.to_string()))?;
+        if bytes.len() > MAX_ENVELOPE_BYTES {
+            return Err(too_large(bytes.len()));
+        }
+        Ok(bytes)
+    }
+}
+
+impl EnvelopeSignature {
+    fn new(payload_type: &str, payload: &[u8], key: &dyn Signer) -> Result<Self, Refusal> {
+        Ok(Self {
+            keyid: Some(key.public_key().id().to_string()),
+            sig: STANDARD.encode(key.signature(&pae(payload_type, payload))?),
+        })
+    }
+}
+
+fn expect_type(envelope: &Envelope, expected: &str) -> Result<(), CertifierError> {
+    if envelope.payload_type == expected {
+        return Ok(());
+    }
+    Err(CertifierCode::PayloadTypeUnsupported.refuse(format_args!(
+        "got \"{}\", expected \"{expected}\"",
+        escape(&envelope.payload_type, 80)
+    )))
+}
+
 fn parse(envelope: &[u8]) -> Result<Envelope, CertifierError> {
     parse_strict(envelope, MAX_ENVELOPE_BYTES).map_err(|e| match e {
         StrictError::TooLarge { found, .. } => too_large(found),
@@ -148,8 +214,7 @@ fn signatures(envelope: &Envelope) -> Result<Vec<Vec<u8>>, CertifierError> {
         return Err(CertifierCode::SignatureMissing.refuse("the list of signatures is empty"));
     }
     if found > MAX_SIGNATURES {
-        return Err(CertifierCode::SignaturesTooMany
-            .refuse(format_args!("{found}, at most {MAX_SIGNATURES} allowed")));
+        return Err(too_many(found));
     }
     envelope
         .signatures
@@ -179,6 +244,11 @@ fn decode(what: &str, text: &str) -> Result<Vec<u8>, CertifierError> {
     })
 }
 
+fn too_many(found: usize) -> CertifierError {
+    CertifierCode::SignaturesTooMany
+        .refuse(format_args!("{found}, at most {MAX_SIGNATURES} allowed"))
+}
+
 fn too_large(found: usize) -> CertifierError {
     CertifierCode::EnvelopeTooLarge.refuse(format_args!(
         "{found} bytes, at most {MAX_ENVELOPE_BYTES} allowed"
@@ -188,6 +258,7 @@ fn too_large(found: usize) -> CertifierError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::SecretKey;
     use ed25519_dalek::SigningKey;
     use serde_json::{Value, json};
 
@@ -387,8 +458,8 @@ mod tests {
             Err(CertifierCode::EnvelopeTooLarge)
         );
         assert_eq!(
-            sign(PAYLOAD_TYPE, pad.as_bytes(), &key(1)).map_err(|e| e.code),
-            Err(CertifierCode::EnvelopeTooLarge)
+            sign(PAYLOAD_TYPE, pad.as_bytes(), &key(1)).map_err(|e| e.code()),
+            Err("certifier/ENVELOPE_TOO_LARGE")
         );
         let garbage = json!({"keyid": "", "sig": STANDARD.encode([0; 64])});
         let mut many = envelope();
@@ -431,6 +502,32 @@ mod tests {
         assert_eq!(
             open_value(&twice, &[], 1),
             Err(CertifierCode::SignatureInvalid)
+        );
+    }
+
+    #[test]
+    fn keys_sign_one_after_the_other_and_only_the_same_thing() {
+        let one = sign(PAYLOAD_TYPE, PAYLOAD, &key(1)).unwrap();
+        let two = join(&one, PAYLOAD_TYPE, PAYLOAD, &key(2)).unwrap();
+        let keys = [key(1).public(), key(2).public()];
+        assert_eq!(open(&two, &keys, 2).unwrap().signers().len(), 2);
+        let again = join(&two, PAYLOAD_TYPE, PAYLOAD, &key(2)).unwrap();
+        assert_eq!(again, two, "a key that signs again changes nothing");
+        let code = |result: Result<Vec<u8>, Refusal>| result.map_err(|e| e.code());
+        assert_eq!(
+            code(join(&one, PAYLOAD_TYPE, b"{}", &key(2))),
+            Err("certifier/PAYLOAD_DIFFERS")
+        );
+        assert_eq!(
+            code(join(&one, "application/json", PAYLOAD, &key(2))),
+            Err("certifier/PAYLOAD_TYPE_UNSUPPORTED")
+        );
+        let full = (1..=16).fold(one, |envelope, seed| {
+            join(&envelope, PAYLOAD_TYPE, PAYLOAD, &key(seed)).unwrap()
+        });
+        assert_eq!(
+            code(join(&full, PAYLOAD_TYPE, PAYLOAD, &key(17))),
+            Err("certifier/SIGNATURES_TOO_MANY")
         );
     }
 

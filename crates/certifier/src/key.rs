@@ -1,11 +1,15 @@
 //! Ed25519 keys: how they are read, written and named, and which are refused.
 
+mod locked;
+
+pub use locked::LockEntropy;
+
 use crate::{CertifierCode, CertifierError};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::spki::{self, DecodePublicKey, EncodePublicKey};
 use ed25519_dalek::pkcs8::{self, DecodePrivateKey, EncodePrivateKey, KeypairBytes};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use flightproof_core::Digest;
+use flightproof_core::{Digest, Refusal};
 use std::fmt;
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -22,6 +26,28 @@ pub struct PublicKey(VerifyingKey);
 /// The name of a public key, as `securesystemslib` computes it.
 pub type KeyId = Digest;
 
+/// Whatever signs: a key in memory, or one that never leaves an agent.
+pub trait Signer: Send + Sync {
+    /// The key that checks what this one signs.
+    fn public_key(&self) -> PublicKey;
+
+    /// The signature of a message. Whoever signs says in the message what it is.
+    ///
+    /// # Errors
+    /// What keeps the key from signing.
+    fn signature(&self, message: &[u8]) -> Result<[u8; 64], Refusal>;
+}
+
+impl Signer for SecretKey {
+    fn public_key(&self) -> PublicKey {
+        self.public()
+    }
+
+    fn signature(&self, message: &[u8]) -> Result<[u8; 64], Refusal> {
+        Ok(self.sign(message))
+    }
+}
+
 impl SecretKey {
     /// The key of a seed. The seed must be 32 bytes of good entropy; this copy of it is erased.
     pub fn from_seed(mut seed: [u8; 32]) -> Self {
@@ -34,14 +60,15 @@ impl SecretKey {
     /// [`SecretKey::to_pem`] write it.
     ///
     /// # Errors
-    /// `KEY_MALFORMED` or, for a key of another algorithm, `KEY_TYPE_UNSUPPORTED`.
+    /// `KEY_LOCKED` for a key under a passphrase, `KEY_MALFORMED` or, for a key of another
+    /// algorithm, `KEY_TYPE_UNSUPPORTED`.
     pub fn from_pem(pem: &str) -> Result<Self, CertifierError> {
+        if Self::is_locked(pem) {
+            return Err(CertifierCode::KeyLocked.refuse("a key under a passphrase"));
+        }
         SigningKey::from_pkcs8_pem(pem)
             .map(Self)
-            .map_err(|e| match e {
-                pkcs8::Error::PublicKey(e) => key_refusal(&e),
-                _ => CertifierCode::KeyMalformed.refuse("no Ed25519 PRIVATE KEY in PKCS#8 PEM"),
-            })
+            .map_err(secret_refusal)
     }
 
     /// The key as PKCS#8 PEM. The text is erased when it is dropped.
@@ -144,6 +171,13 @@ impl PublicKey {
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PublicKey({})", self.id())
+    }
+}
+
+fn secret_refusal(error: pkcs8::Error) -> CertifierError {
+    match error {
+        pkcs8::Error::PublicKey(e) => key_refusal(&e),
+        _ => CertifierCode::KeyMalformed.refuse("no Ed25519 PRIVATE KEY in PKCS#8 PEM"),
     }
 }
 

@@ -1,14 +1,23 @@
 //! Verifying a certificate: a signature, a statement that can be true, about this tree, and good
 //! enough for this policy. There is no way to ask for less.
 
+use crate::admission::{self, LetIn};
 use crate::certificate::{Admission, Statement};
 use crate::claim::{RequestClaim, WaiverClaim};
+use crate::exception::{self, Excused};
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
+use crate::log::{self, Included};
 use crate::policy::Policy;
+use crate::revocation::CheckedRevocations;
+use crate::ring::Ring;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
-use flightproof_core::{CommitId, Digest, RelPath, escape};
+use flightproof_core::{CommitId, Digest, Moment, RelPath, escape};
 use flightproof_evidence::Closed;
+
+/// No clock of a machine that runs this program shows less: 2026-01-01. One that does would let
+/// expired keys, lists and exceptions count.
+const EARLIEST: u64 = 1_767_225_600;
 
 /// The tree somebody wants to know about, computed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +54,51 @@ pub struct Verified {
     pub witness: Digest,
     /// The trusted keys that signed.
     pub signers: Vec<KeyId>,
+    /// Exceptions without which it would not hold.
+    pub excused: Vec<Excused>,
+    /// The second statement, where the policy asks for one.
+    pub let_in: Option<LetIn>,
+    /// Where it stands in the log, where the policy asks for that.
+    pub included: Option<Included>,
+}
+
+/// What is presented beside a certificate. Each is looked at if the policy asks for it; what the
+/// policy does not ask for is refused, for whoever presents it believes that it counts.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// Seconds since 1970, by a clock the caller trusts. Never the certificate's own word.
+    pub now: u64,
+    /// The revocation list.
+    pub revocations: Option<CheckedRevocations>,
+    /// Envelopes of exceptions.
+    pub exceptions: Vec<Vec<u8>>,
+    /// The envelope of the second statement.
+    pub admission: Option<Vec<u8>>,
+    /// A `tlog-proof`.
+    pub inclusion: Option<Vec<u8>>,
+}
+
+impl Beside {
+    /// Nothing but the clock.
+    pub fn at(now: u64) -> Self {
+        Self {
+            now,
+            ..Self::default()
+        }
+    }
+}
+
+/// A certificate that enough trusted keys signed and that contradicts neither itself nor the
+/// revocation list. Whether it is about the right tree and good enough is still open.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    policy: &'a Policy,
+    given: &'a [PublicKey],
+    beside: &'a Beside,
+    statement: Statement,
+    payload: dsse::VerifiedPayload,
+    id: Digest,
+    now: Moment,
 }
 
 /// Verifies a certificate file under a policy.
@@ -53,44 +107,206 @@ pub struct Verified {
 /// so an old certificate is valid again when the tree is reverted to the bytes it certifies.
 ///
 /// # Errors
-/// The first of: `KEY_UNAUTHORIZED`; those of [`dsse::open`]; those of [`Statement::parse`]; a
-/// statement that cannot be true (`SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`, `DIGEST_MALFORMED`,
-/// `SESSION_MISMATCH`, `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY`, `INCONSISTENT`); `SUBJECT_MISMATCH`;
-/// what the policy refuses (`GATE_MISSING`, `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`,
-/// `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`, `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`).
+/// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
+/// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
+/// `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions are refused for
+/// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
+/// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
+/// `CHECKPOINT_INVALID`; `BESIDE_UNASKED`.
 pub fn verify(
     envelope: &[u8],
     policy: &Policy,
     keys: &[PublicKey],
     subject: &ExpectedSubject,
+    beside: &Beside,
 ) -> Result<Verified, CertifierError> {
-    let trusted = policy.authorized(keys);
-    if trusted.is_empty() {
-        return Err(CertifierCode::KeyUnauthorized
-            .refuse(format_args!("none of {} given keys", keys.len())));
-    }
-    let payload = dsse::open(envelope, &trusted, policy.threshold())?;
-    let statement = Statement::parse(payload.bytes())?;
-    consistency::check(&statement)?;
-    is_about(&statement, subject)?;
-    permitted(&statement, policy)?;
-    Ok(verified(statement, &payload))
+    let opened = open(envelope, policy, keys, beside)?;
+    let excused = opened.holds(subject)?;
+    let let_in = opened.let_in(beside.admission.as_deref())?;
+    let included = opened.included()?;
+    Ok(opened.verified(excused, let_in, included))
 }
 
-fn verified(statement: Statement, payload: &dsse::VerifiedPayload) -> Verified {
-    let inputs = statement.predicate.inputs;
-    Verified {
-        id: Digest::of(payload.bytes()),
-        admission: statement.predicate.admission,
-        repository: inputs.request.repository.clone(),
-        head: inputs.request.head,
-        request: inputs.request,
-        remains: inputs.session_execution.remains,
-        gates: statement.predicate.gates,
-        waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
-        narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),
-        witness: inputs.witness.commitment,
-        signers: payload.signers().to_vec(),
+/// Checks who signed a certificate, and what can be checked of it alone.
+///
+/// # Errors
+/// The first of: `CLOCK_IMPLAUSIBLE`, `REVOCATION_UNAVAILABLE`, `BESIDE_UNASKED`;
+/// `KEY_UNAUTHORIZED`; those of [`dsse::open`], with `KEY_REVOKED` and `KEY_EXPIRED`; those of
+/// [`Statement::parse`]; a statement that cannot be true (`SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`,
+/// `DIGEST_MALFORMED`, `SESSION_MISMATCH`, `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY`, `INCONSISTENT`);
+/// `CERTIFICATE_REVOKED`.
+pub fn open<'a>(
+    envelope: &[u8],
+    policy: &'a Policy,
+    given: &'a [PublicKey],
+    beside: &'a Beside,
+) -> Result<Opened<'a>, CertifierError> {
+    let now = Moment::from_unix(beside.now);
+    if beside.now < EARLIEST {
+        return Err(CertifierCode::ClockImplausible.refuse(now));
+    }
+    let revocations = revocations(policy, beside)?;
+    let payload = policy.signers(given, now, revocations).open(
+        dsse::PAYLOAD_TYPE,
+        envelope,
+        policy.threshold(),
+    )?;
+    let statement = Statement::parse(payload.bytes())?;
+    consistency::check(&statement)?;
+    let id = Digest::of(payload.bytes());
+    revocations.map_or(Ok(()), |list| list.certificate(id))?;
+    Ok(Opened {
+        policy,
+        given,
+        beside,
+        statement,
+        payload,
+        id,
+        now,
+    })
+}
+
+/// The list that the policy wants, and no other.
+fn revocations<'a>(
+    policy: &Policy,
+    beside: &'a Beside,
+) -> Result<Option<&'a CheckedRevocations>, CertifierError> {
+    match (policy.revocations(), &beside.revocations) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(unasked("a revocation list")),
+        (Some(rule), None) => Err(CertifierCode::RevocationUnavailable
+            .refuse(format_args!("the policy wants list {}", rule.list))),
+        (Some(rule), Some(found)) if found.list().list == rule.list => Ok(Some(found)),
+        (Some(rule), Some(found)) => Err(CertifierCode::RevocationInvalid.refuse(format_args!(
+            "list {}, the policy wants {}",
+            found.list().list,
+            rule.list
+        ))),
+    }
+}
+
+fn unasked(what: &str) -> CertifierError {
+    CertifierCode::BesideUnasked.refuse(format_args!("{what}; the policy does not ask for one"))
+}
+
+impl Opened<'_> {
+    /// The certificate's id.
+    pub fn id(&self) -> Digest {
+        self.id
+    }
+
+    /// What it says.
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    /// The policy it was opened under.
+    pub fn policy(&self) -> &Policy {
+        self.policy
+    }
+
+    /// Whether this key may let the commit in. Where the policy says nothing of admissions, whoever
+    /// holds a key and the repository may.
+    ///
+    /// # Errors
+    /// `KEY_UNAUTHORIZED`, `KEY_EXPIRED`, `KEY_REVOKED`.
+    pub fn may_admit(&self, key: &PublicKey) -> Result<(), CertifierError> {
+        let Some(rule) = self.policy.admission() else {
+            return Ok(());
+        };
+        let list = self.beside.revocations.as_ref();
+        Ring::new(Some(&rule.keys), &[*key], self.now, list).has(key)
+    }
+
+    /// Whether it is about this tree and good enough for the policy. Returns the exceptions that it
+    /// needed.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn holds(&self, subject: &ExpectedSubject) -> Result<Vec<Excused>, CertifierError> {
+        is_about(&self.statement, subject)?;
+        let presented = self.exceptions()?;
+        let mut used: Vec<Excused> = Vec::new();
+        for (refusal, gate) in objections(&self.statement, self.policy) {
+            match presented
+                .iter()
+                .find(|e| e.exception.excuses(&refusal, gate))
+            {
+                Some(excused) => used.push(excused.clone()),
+                None => return Err(refusal),
+            }
+        }
+        Ok(used)
+    }
+
+    fn exceptions(&self) -> Result<Vec<Excused>, CertifierError> {
+        let presented = &self.beside.exceptions;
+        match self.policy.exceptions() {
+            None if presented.is_empty() => Ok(Vec::new()),
+            None => Err(unasked("an exception")),
+            Some(keys) => exception::open(presented, &self.ring(keys), self.id, self.now),
+        }
+    }
+
+    fn ring(&self, keys: &[crate::ring::NamedKey]) -> Ring {
+        Ring::new(
+            Some(keys),
+            self.given,
+            self.now,
+            self.beside.revocations.as_ref(),
+        )
+    }
+
+    /// The second statement, where the policy asks for one.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn let_in(&self, admission: Option<&[u8]>) -> Result<Option<LetIn>, CertifierError> {
+        match (self.policy.admission(), admission) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(unasked("an admission")),
+            (Some(_), None) => Err(CertifierCode::AdmissionMissing
+                .refuse("the policy wants a second statement beside the certificate")),
+            (Some(rule), Some(envelope)) => {
+                let about = (&self.statement, self.id, self.payload.signers());
+                admission::open(envelope, rule, &self.ring(&rule.keys), about).map(Some)
+            }
+        }
+    }
+
+    fn included(&self) -> Result<Option<Included>, CertifierError> {
+        match (self.policy.log(), &self.beside.inclusion) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(unasked("a proof of inclusion")),
+            (Some(_), None) => Err(CertifierCode::InclusionMissing
+                .refuse("the policy wants the certificate to be in its log")),
+            (Some(key), Some(proof)) => log::included(proof, key, self.id).map(Some),
+        }
+    }
+
+    fn verified(
+        self,
+        excused: Vec<Excused>,
+        let_in: Option<LetIn>,
+        included: Option<Included>,
+    ) -> Verified {
+        let inputs = self.statement.predicate.inputs;
+        Verified {
+            id: self.id,
+            admission: self.statement.predicate.admission,
+            repository: inputs.request.repository.clone(),
+            head: inputs.request.head,
+            request: inputs.request,
+            remains: inputs.session_execution.remains,
+            gates: self.statement.predicate.gates,
+            waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
+            narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),
+            witness: inputs.witness.commitment,
+            signers: self.payload.signers().to_vec(),
+            excused,
+            let_in,
+            included,
+        }
     }
 }
 
@@ -119,53 +335,57 @@ fn shown(digest: Option<Digest>) -> String {
     digest.map_or_else(|| "none".to_owned(), |digest| digest.to_string())
 }
 
-fn permitted(statement: &Statement, policy: &Policy) -> Result<(), CertifierError> {
+/// Everything the policy has against a statement, in order, each with its gate if it is about one.
+fn objections(statement: &Statement, policy: &Policy) -> Vec<(CertifierError, Option<Gate>)> {
     let inputs = &statement.predicate.inputs;
-    for gate in policy.required_gates() {
-        if !statement.predicate.gates.contains(gate) {
-            return Err(CertifierCode::GateMissing.refuse(gate.name()));
-        }
-    }
+    let missing = policy.required_gates().iter();
+    let missing = missing.filter(|gate| !statement.predicate.gates.contains(gate));
+    let mut found: Vec<_> = missing
+        .map(|gate| (CertifierCode::GateMissing.refuse(gate.name()), Some(*gate)))
+        .collect();
     let repository = &inputs.request.repository;
     if policy
         .repository()
         .is_some_and(|wanted| wanted != repository)
     {
-        return Err(CertifierCode::RepositoryMismatch.refuse(escape(repository, 80)));
+        let refusal = CertifierCode::RepositoryMismatch.refuse(escape(repository, 80));
+        found.push((refusal, None));
     }
     let commitment = inputs.witness.commitment;
     if policy.witness().is_some_and(|wanted| wanted != commitment) {
-        return Err(CertifierCode::WitnessMismatch.refuse(format_args!("got {commitment}")));
+        let refusal = CertifierCode::WitnessMismatch.refuse(format_args!("got {commitment}"));
+        found.push((refusal, None));
     }
-    allowed(statement, policy)
+    found.extend(not_allowed(statement, policy).map(|refusal| (refusal, None)));
+    found
 }
 
-fn allowed(statement: &Statement, policy: &Policy) -> Result<(), CertifierError> {
+fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = CertifierError> {
     let inputs = &statement.predicate.inputs;
     let allow = policy.allow();
-    if inputs.witness.public && !allow.public_witness {
-        return Err(CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
-    }
-    if let Some(narrowed) = &inputs.capture.narrowed
-        && !allow.narrowed
-    {
-        return Err(CertifierCode::NarrowedNotAllowed.refuse(format_args!(
+    let public = inputs.witness.public && !allow.public_witness;
+    let public =
+        public.then(|| CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
+    let narrowed = inputs.capture.narrowed.as_ref().filter(|_| !allow.narrowed);
+    let narrowed = narrowed.map(|narrowed| {
+        CertifierCode::NarrowedNotAllowed.refuse(format_args!(
             "{} paths flew; allow.narrowed is not set",
             narrowed.paths.len()
-        )));
-    }
+        ))
+    });
     let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
-    if waived > allow.waivers_max {
-        return Err(CertifierCode::WaiversTooMany.refuse(format_args!(
+    let waived = (waived > allow.waivers_max).then(|| {
+        CertifierCode::WaiversTooMany.refuse(format_args!(
             "{waived}, at most {} allowed",
             allow.waivers_max
-        )));
-    }
-    if inputs.session_build.build_scripts && !allow.build_scripts {
-        return Err(CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
-    }
-    if inputs.session_build.proc_macros && !allow.proc_macros {
-        return Err(CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
-    }
-    Ok(())
+        ))
+    });
+    let script = inputs.session_build.build_scripts && !allow.build_scripts;
+    let script =
+        script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
+    let proc = inputs.session_build.proc_macros && !allow.proc_macros;
+    let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
+    [public, narrowed, waived, script, proc]
+        .into_iter()
+        .flatten()
 }

@@ -20,9 +20,12 @@
 //! - Unknown fields, `null` for an absent field, and duplicate keys are refused.
 
 mod commitment;
+mod opening;
 mod rules;
 mod schema;
 mod twins;
+
+pub use opening::{CaseOpening, MAX_OPENING_BYTES};
 
 use std::collections::BTreeMap;
 

@@ -19,6 +19,18 @@ flightproof_core::refusal_codes! {
         /// A key file cannot be written or read.
         KeyFile = "KEY_FILE", Environment,
             "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600); for a new key name another path with --out";
+        /// A new key needs a passphrase.
+        PassphraseMissing = "PASSPHRASE_MISSING", Usage,
+            "a new key needs a passphrase", "a key file without one signs for whoever copies it", "name a file with --passphrase-file FILE, use a terminal, or say --no-passphrase if the file is protected otherwise";
+        /// The agent has no such key.
+        KeyUnknown = "KEY_UNKNOWN", Usage,
+            "no key, or more than one, has this name", "what is signed must be signed by exactly the key that was meant", "see `flights key list` for the ids";
+        /// No SSH agent answers.
+        AgentUnavailable = "AGENT_UNAVAILABLE", Environment,
+            "no SSH agent answers", "a key in an agent cannot be used without it", "start one with `eval $(ssh-agent)`, add the key with ssh-add, and check SSH_AUTH_SOCK";
+        /// The SSH agent does not sign.
+        AgentRefused = "AGENT_REFUSED", Environment,
+            "the SSH agent did not sign", "without its signature there is no certificate", "check that the agent is not locked and that whoever confirms did so";
         /// Entropy or state directory unavailable.
         StateUnavailable = "STATE_UNAVAILABLE", Environment,
             "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own";
@@ -133,6 +145,15 @@ flightproof_core::refusal_codes! {
         /// A policy that leaves it open who signs.
         PolicyUnpinned = "POLICY_UNPINNED", Policy,
             "the policy does not name the keys that may sign", "whoever has any key would let commits in", "name the ids of the keys under \"keys\" in the policy";
+        /// A revocation list that is not there, or is.
+        ListMissing = "LIST_MISSING", Usage,
+            "the revocation list is not there, or a new one would replace it", "a list that begins again forgets what was revoked", "name the existing list with --list, or begin one with --new NAME";
+        /// A certificate that is not in the log.
+        NotInLog = "NOT_IN_LOG", Usage,
+            "the certificate is not in the log of this machine", "what was never written there cannot be proven to be there", "add it with `flights cert log append`, or make the proof where it was certified";
+        /// An opening that cannot be read.
+        OpeningUnreadable = "OPENING_UNREADABLE", Usage,
+            "the opening cannot be read", "without salt and key a commitment stays closed", "give the opening.json that the flight wrote beside the certificate";
         /// A written certificate does not verify.
         SelfCheck = "SELF_CHECK", Ours,
             "the certificate just signed does not verify", "what was written is not what was meant", "report this with the output directory attached";

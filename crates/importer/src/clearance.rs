@@ -88,6 +88,33 @@ impl Clearance {
         self
     }
 
+    /// Clears the commit of a certificate that was verified, against the tree that the repository
+    /// has now.
+    ///
+    /// # Errors
+    /// As [`Clearance::new`].
+    pub fn of_certificate(
+        remains: &Closed,
+        certificate: Digest,
+        (baseline, head): (CommitId, CommitId),
+        branch: &str,
+    ) -> Result<Self, ImportError> {
+        if !remains.is_clean() {
+            return Err(
+                ImporterCode::SessionNotClean.refuse("the certificate's session left something")
+            );
+        }
+        Ok(Self {
+            branch: full_name(branch)?,
+            baseline,
+            head,
+            certificate,
+            changes: Vec::new(),
+            pack: None,
+            lease: None,
+        })
+    }
+
     /// The same clearance with the objects a bundle brought. Without them the commit must already
     /// be in the repository.
     ///

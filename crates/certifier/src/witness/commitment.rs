@@ -22,23 +22,39 @@ use serde_json::{Map, Value, json};
 
 use super::{Target, Witness, invalid};
 use crate::CertifierError;
+use crate::merkle;
 
 const SALT_DOMAIN: &[u8] = b"flightproof/witness-salt/1";
 
+/// Schema name of the document under a commitment.
+pub(super) const SCHEMA: &str = "flightproof/witness-commitment/1";
+
 pub(super) fn commit(witness: &Witness, salt: &[u8; 32]) -> Result<Digest, CertifierError> {
-    let leaves = (0u64..)
+    let root = merkle::root(&leaves(witness, salt)?);
+    Ok(Digest::of(&canonical(&document(witness, salt, root)?)?))
+}
+
+pub(super) fn leaves(witness: &Witness, salt: &[u8; 32]) -> Result<Vec<Digest>, CertifierError> {
+    (0u64..)
         .zip(&witness.cases)
-        .map(|(index, case)| Ok(leaf(salt, index, &canonical(case)?)))
-        .collect::<Result<Vec<_>, CertifierError>>()?;
-    let document = json!({
-        "schema": "flightproof/witness-commitment/1",
-        "cases": leaves.len(),
-        "root": root(&leaves),
+        .map(|(index, case)| Ok(leaf(&own_salt(salt, index), &canonical(case)?)))
+        .collect()
+}
+
+/// What the commitment is the digest of.
+pub(super) fn document(
+    witness: &Witness,
+    salt: &[u8; 32],
+    root: Digest,
+) -> Result<Value, CertifierError> {
+    Ok(json!({
+        "schema": SCHEMA,
+        "cases": witness.cases.len(),
+        "root": root,
         "target": target(witness, salt)?,
         "waivers": witness.waivers,
         "public": witness.public,
-    });
-    Ok(Digest::of(&canonical(&document)?))
+    }))
 }
 
 fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {
@@ -59,7 +75,10 @@ fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {
         .as_ref()
         .ok_or_else(|| invalid("the text of the driver was not given"))?;
     let mut out = Map::new();
-    out.insert("driver".to_owned(), json!(leaf(salt, u64::MAX, text)));
+    out.insert(
+        "driver".to_owned(),
+        json!(leaf(&own_salt(salt, u64::MAX), text)),
+    );
     out.insert("file".to_owned(), json!(file));
     out.extend(
         package
@@ -69,21 +88,13 @@ fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {
     Ok(Value::Object(out))
 }
 
-fn leaf(salt: &[u8; 32], index: u64, content: &[u8]) -> Digest {
-    let own = hash(&[SALT_DOMAIN, salt, &index.to_be_bytes()]);
-    hash(&[&[0], own.as_bytes(), content])
+/// The salt of one case, which says nothing of any other's.
+pub(super) fn own_salt(salt: &[u8; 32], index: u64) -> Digest {
+    hash(&[SALT_DOMAIN, salt, &index.to_be_bytes()])
 }
 
-/// Halving at the largest power of two below the count; the depth is its logarithm.
-fn root(leaves: &[Digest]) -> Digest {
-    match leaves {
-        [] => hash(&[]),
-        [only] => *only,
-        _ => {
-            let (left, right) = leaves.split_at(leaves.len().next_power_of_two() / 2);
-            hash(&[&[1], root(left).as_bytes(), root(right).as_bytes()])
-        }
-    }
+pub(super) fn leaf(own: &Digest, content: &[u8]) -> Digest {
+    hash(&[&[0], own.as_bytes(), content])
 }
 
 fn hash(parts: &[&[u8]]) -> Digest {
@@ -92,6 +103,6 @@ fn hash(parts: &[&[u8]]) -> Digest {
     hasher.finish()
 }
 
-fn canonical<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, CertifierError> {
+pub(super) fn canonical<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, CertifierError> {
     canonical_json(value).map_err(invalid)
 }

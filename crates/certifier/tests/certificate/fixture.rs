@@ -7,7 +7,7 @@ use flightproof_certifier::claim::{
 use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::{PublicKey, SecretKey};
 use flightproof_certifier::policy::Policy;
-use flightproof_certifier::verify::{ExpectedSubject, Verified, verify};
+use flightproof_certifier::verify::{Beside, ExpectedSubject, Verified, verify};
 use flightproof_certifier::{CertifierCode, dsse};
 use flightproof_core::{Bytes, CommitId, Digest, canonical_json};
 use flightproof_evidence::{
@@ -16,6 +16,9 @@ use flightproof_evidence::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// 2026-11-29.
+pub(crate) const NOW: u64 = 1_795_910_400;
 
 pub(crate) struct Flight {
     pub(crate) captured: Captured,
@@ -140,7 +143,14 @@ pub(crate) fn verdict(envelope: &[u8]) -> Result<Verified, CertifierCode> {
 }
 
 pub(crate) fn verdict_under(envelope: &[u8], under: &Value) -> Result<Verified, CertifierCode> {
-    verify(envelope, &policy(under), &keys(), &subject()).map_err(|e| e.code)
+    verify(
+        envelope,
+        &policy(under),
+        &keys(),
+        &subject(),
+        &Beside::at(NOW),
+    )
+    .map_err(|e| e.code)
 }
 
 /// The honest statement with one value put in, properly signed.

@@ -4,7 +4,7 @@ use crate::fixture::*;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::SecretKey;
-use flightproof_certifier::verify::verify;
+use flightproof_certifier::verify::{Beside, verify};
 use flightproof_core::Digest;
 use serde_json::json;
 
@@ -107,7 +107,13 @@ fn only_keys_that_caller_and_policy_trust_count() {
         );
     }
     let other = [SecretKey::from_seed([9; 32]).public()];
-    let by_other = verify(&envelope, &policy(&policy_json()), &other, &subject());
+    let by_other = verify(
+        &envelope,
+        &policy(&policy_json()),
+        &other,
+        &subject(),
+        &Beside::at(NOW),
+    );
     assert_eq!(by_other.unwrap_err().code, CertifierCode::SignatureInvalid);
     let mut two = policy_json();
     two["threshold"] = json!(2);

@@ -2,8 +2,7 @@
 
 use crate::fixture::*;
 use flightproof_certifier::CertifierCode;
-use flightproof_certifier::verify::ExpectedSubject;
-use flightproof_certifier::verify::verify;
+use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_core::Digest;
 use serde_json::{Value, json};
 
@@ -75,10 +74,10 @@ fn a_certificate_is_about_its_own_bytes_only() {
         (snapshot(), Some(Digest::of(b"other links"))),
     ] {
         let tree = ExpectedSubject { snapshot, kept };
-        let refusal = verify(&envelope, &policy, &keys(), &tree).unwrap_err();
+        let refusal = verify(&envelope, &policy, &keys(), &tree, &Beside::at(NOW)).unwrap_err();
         assert_eq!(refusal.code, CertifierCode::SubjectMismatch);
     }
-    assert!(verify(&envelope, &policy, &keys(), &subject()).is_ok());
+    assert!(verify(&envelope, &policy, &keys(), &subject(), &Beside::at(NOW)).is_ok());
 }
 
 #[test]
@@ -91,7 +90,16 @@ fn a_tree_without_kept_entries_is_not_one_with_them() {
         snapshot: snapshot(),
         kept: None,
     };
-    assert!(verify(&envelope, &policy(&policy_json()), &keys(), &tree).is_ok());
+    assert!(
+        verify(
+            &envelope,
+            &policy(&policy_json()),
+            &keys(),
+            &tree,
+            &Beside::at(NOW)
+        )
+        .is_ok()
+    );
     let mut half = honest();
     half["subject"][0]
         .as_object_mut()
@@ -259,6 +267,13 @@ fn a_payload_is_not_read_before_its_signature_is_checked() {
 #[test]
 fn hostile_names_come_out_escaped() {
     let envelope = with("/predicateType", json!("\u{1b}[31m\u{202e}evil"));
-    let refusal = verify(&envelope, &policy(&policy_json()), &keys(), &subject()).unwrap_err();
+    let refusal = verify(
+        &envelope,
+        &policy(&policy_json()),
+        &keys(),
+        &subject(),
+        &Beside::at(NOW),
+    )
+    .unwrap_err();
     assert!(!refusal.to_string().contains(['\u{1b}', '\u{202e}']));
 }

@@ -13,7 +13,7 @@ use flightproof_agent::run::State;
 use flightproof_agent::{
     AgentCode, AgentRefusal, Launch, LedgerHolds, LoopEnd, Pilot, RunKey, Task,
 };
-use flightproof_certifier::verify::{ExpectedSubject, verify};
+use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_core::{Code, Decision, Exit, Fault, MicroUsd, Refusal, Verdict, escape};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
@@ -298,11 +298,18 @@ impl Sortie<'_> {
             snapshot: proven.captured.snapshot,
             kept: proven.captured.kept_digest,
         };
-        let keys = [self.asked.key.public()];
-        verify(&certificate.envelope, &self.policy, &keys, &subject)
-            .map_err(|e| at_certify(e.into()))?;
+        let keys = [self.asked.key.public_key()];
+        let beside = Beside::at(crate::state::unix_seconds());
+        verify(
+            &certificate.envelope,
+            &self.policy,
+            &keys,
+            &subject,
+            &beside,
+        )
+        .map_err(|e| at_certify(e.into()))?;
         let out = self.asked.out;
-        flight::write_certificate(out, &certificate, proven).map_err(at_certify)?;
+        flight::write_certificate(out, &certificate, proven, self.asked.key).map_err(at_certify)?;
         progress.done("the policy is satisfied");
         let id = certificate.id.to_string();
         let verdict = match self.asked.admit {

@@ -14,12 +14,12 @@ use flightproof_agent::{
     AgentCode, Binary, Instructions, Limits, LoopLock, LoopRecord, Profile, RunFolder, RunKey,
 };
 use flightproof_archive::paws;
-use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::key::Signer;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Refusal, RelPath, escape};
+use flightproof_core::{Moment, Refusal, RelPath, escape};
 use flightproof_importer::Checkout;
 use flightproof_ledger::Ledger;
 use std::io::Read as _;
@@ -42,7 +42,7 @@ pub struct Asked<'a> {
     /// The branch that a certified commit moves.
     pub admit: Option<&'a str>,
     /// The signing key.
-    pub key: &'a SecretKey,
+    pub key: &'a dyn Signer,
     /// Where certificate, bundle and report go.
     pub out: &'a Path,
 }
@@ -293,14 +293,17 @@ fn policy_lacks(
     witness: &Witness,
 ) -> Vec<String> {
     let allow = policy.allow();
-    let (threshold, key) = (policy.threshold(), asked.key.public());
+    let (threshold, key) = (policy.threshold(), asked.key.public_key());
+    let now = Moment::from_unix(crate::state::unix_seconds());
     let other = policy.repository().filter(|name| *name != order.label);
     let lacks = [
         (threshold > 1).then(|| format!("{threshold} signatures, and one key signs here")),
-        policy
-            .authorized(&[key])
-            .is_empty()
+        (!policy.may_sign(&key, now))
             .then(|| format!("a key that it names, and {} signs here", key.id())),
+        policy
+            .wants_beside()
+            .first()
+            .map(|what| format!("{what}, which a loop cannot give")),
         (witness.is_public() && !allow.public_witness)
             .then(|| "a private witness, or allow.public_witness".to_owned()),
         (order.narrow.is_some() && !allow.narrowed)

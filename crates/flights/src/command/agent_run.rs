@@ -26,7 +26,7 @@ pub(super) fn run(args: &AgentRunArgs, format: Format) -> Result<Exit, Refusal> 
         .canonicalize()
         .map_err(|e| input::unreadable(&args.root, e))?;
     let plan = AgentPlan::read(&args.plan, &root)?;
-    let key = Box::new(key::secret(args.key.as_deref())?);
+    let key = key::signer(&args.signer)?;
     flight::clear_out(&args.out)?;
     let host = Host::prepare(here(args.toolchain.as_deref()))?;
     show::recovered(&host.recover()?);
@@ -37,7 +37,7 @@ pub(super) fn run(args: &AgentRunArgs, format: Format) -> Result<Exit, Refusal> 
         root: &root,
         attempts: args.attempts,
         admit: args.admit.as_deref(),
-        key: &key,
+        key: key.as_ref(),
         out: &args.out,
     };
     let sortie = match Sortie::prepare(asked, &host) {

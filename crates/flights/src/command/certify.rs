@@ -4,10 +4,11 @@ use super::{Backend, CertifyArgs, key};
 use crate::flight::{self, Flown, Host, Order, Proven};
 use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
-use crate::state;
 use crate::transcript::Tape;
+use crate::{log, state};
+use flightproof_certifier::log::{Entry, Event};
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_core::{Decision, Exit, Refusal, RelPath, Verdict, escape};
+use flightproof_core::{Decision, Exit, Moment, Refusal, RelPath, Verdict, escape};
 use std::path::Path;
 
 /// Most bytes of a branch's name in a verdict.
@@ -27,16 +28,38 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     let mut progress = Progress::new(speak);
     let (verdict, exit) = match fly(args, &mut progress) {
         Ok(verdict) => (verdict, Exit::Passed),
-        Err(refusal) => (Verdict::refused(progress.stage(), &refusal), refusal.exit()),
+        Err(refusal) => {
+            let refusal = logged(args, progress.stage(), refusal);
+            (Verdict::refused(progress.stage(), &refusal), refusal.exit())
+        }
     };
     flight::write_verdict(&args.out, &verdict)?;
     show::verdict(&verdict, format);
     Ok(exit)
 }
 
+/// A refusal, once it is in the log. If it cannot be written there, it says so.
+fn logged(args: &CertifyArgs, stage: &str, refusal: Refusal) -> Refusal {
+    let event = Event::Refused {
+        stage: stage.to_owned(),
+        code: refusal.code().to_owned(),
+    };
+    match log::append(&entry(args, event)) {
+        Ok(_) => refusal,
+        Err(unlogged) => refusal.with_notes([format!("not in the log: {unlogged}")]),
+    }
+}
+
+fn entry(args: &CertifyArgs, event: Event) -> Entry {
+    let now = Moment::from_unix(state::unix_seconds());
+    let name = args.name.clone();
+    let name = name.unwrap_or_else(|| directory_name(&args.repo));
+    Entry::new(now, event, &name, &args.candidate)
+}
+
 /// The verdict of a flight that was not refused.
 fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
-    let key = key::secret(args.key.as_deref())?;
+    let key = key::signer(&args.signer)?;
     let order = order(args)?;
     let toolchain = args.toolchain.as_deref();
     let host = Host::prepare(match args.session {
@@ -58,8 +81,16 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
         }
     };
     progress.begin("certify");
-    let certificate = flight::certify(proven, &key)?;
-    flight::write_certificate(&args.out, &certificate, proven)?;
+    let certificate = flight::certify(proven, key.as_ref())?;
+    flight::write_certificate(&args.out, &certificate, proven, key.as_ref())?;
+    let (certificate_id, head) = (certificate.id, proven.captured.head);
+    log::append(&entry(
+        args,
+        Event::Certified {
+            certificate: certificate_id,
+            head,
+        },
+    ))?;
     let file = args.out.join("certificate.dsse.json");
     progress.done(file.display());
     match &args.admit {
@@ -68,6 +99,14 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
             progress.begin("admit");
             let receipt = host.admit(&order, proven, branch, certificate.id)?;
             state::write_file(&args.out.join("receipt.json"), &receipt, 0o644)?;
+            let event = Event::Admitted {
+                certificate: certificate_id,
+                head,
+                branch: branch.clone(),
+            };
+            if let Err(unlogged) = log::append(&entry(args, event)) {
+                progress.done(format_args!("not in the log: {unlogged}"));
+            }
             let verdict = admitted(proven, branch, &certificate);
             progress.done(&verdict.detail);
             Ok(verdict)

@@ -1,7 +1,8 @@
 //! `flights gate` and `flights evidence`: signed evidence, and the gate that counts it.
 
+use super::input;
+use super::key::{self, SignerArgs};
 use super::run::{PlanResult, plans_below};
-use super::{input, key};
 use crate::flight::{Host, Order};
 use crate::gate::{
     self, Candidate, Evidence, FlightEvidence, FuzzSummary, GatePolicy, Row, State, acceptance,
@@ -14,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
-use flightproof_certifier::key::{PublicKey, SecretKey};
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
 use flightproof_importer::{self as importer, Git};
 use serde_json::json;
@@ -51,9 +52,8 @@ pub(super) struct GateArgs {
     /// Where the statement of acceptance is written.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
 }
 
 /// `flights evidence`.
@@ -68,9 +68,8 @@ pub(super) struct EvidenceArgs {
     /// Where the evidence is written.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
 }
 
 fn figure(text: &str) -> Result<(String, u64), String> {
@@ -126,8 +125,8 @@ pub(super) fn run(args: &GateArgs, format: Format) -> Result<Exit, Refusal> {
     let statement = match &refusal {
         Some(_) => None,
         None => {
-            let key = key::secret(args.key.as_deref())?;
-            let statement = acceptance(&candidate, &rows, held_against, &next, &key)?;
+            let key = key::signer(&args.signer)?;
+            let statement = acceptance(&candidate, &rows, held_against, &next, key.as_ref())?;
             input::write(&args.output, &statement, 0o644)?;
             Some(Digest::of(&statement))
         }
@@ -256,7 +255,7 @@ pub(super) fn of_run(
     results: &[PlanResult],
     mode: &str,
     root: &Path,
-    (key, file): (&SecretKey, &Path),
+    (key, file): (&dyn Signer, &Path),
 ) -> Result<(), Refusal> {
     let plans = plans(root)?;
     let flights = results.iter().filter_map(|result| {
@@ -276,14 +275,14 @@ pub(super) fn of_run(
 /// # Errors
 /// What keeps it from being written.
 pub(super) fn figures(args: &EvidenceArgs, format: Format) -> Result<Exit, Refusal> {
-    let key = key::secret(args.key.as_deref())?;
+    let key = key::signer(&args.signer)?;
     let figures: BTreeMap<String, u64> = args.figures.iter().cloned().collect();
     write(
         &args.root,
         "none",
         Vec::new(),
         figures,
-        (&key, &args.output),
+        (key.as_ref(), &args.output),
     )?;
     let told = format!(
         "{} figures: {}",
@@ -302,7 +301,7 @@ fn write(
     mode: &str,
     flights: Vec<FlightEvidence>,
     figures: BTreeMap<String, u64>,
-    (key, file): (&SecretKey, &Path),
+    (key, file): (&dyn Signer, &Path),
 ) -> Result<(), Refusal> {
     let evidence = Evidence {
         tree: Host::subject(root, "HEAD")?.snapshot,

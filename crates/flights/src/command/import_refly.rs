@@ -31,7 +31,7 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
         admit: args.admit.clone(),
         session: args.session,
         image: args.image,
-        key: args.key.clone(),
+        signer: args.signer.clone(),
         out: args.out.clone(),
         name: args.name.clone(),
         lock: args.lock.clone(),
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
 /// Baseline and head of the certificate.
 fn certified(args: &ReflyArgs) -> Result<(CommitId, CommitId), Refusal> {
     let trusted = match args.trust.as_slice() {
-        [] => vec![key::secret(args.key.as_deref())?.public()],
+        [] => vec![key::signer(&args.signer)?.public_key()],
         named => named
             .iter()
             .map(|path| key::public(path))

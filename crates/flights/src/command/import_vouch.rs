@@ -36,7 +36,7 @@ pub(super) fn clear(
             .into());
     }
     let keys = match args.voucher.keys.as_slice() {
-        [] => vec![key::secret(None)?.public()],
+        [] => vec![key::own_public()?],
         named => named
             .iter()
             .map(|path| key::public(path))
@@ -45,7 +45,8 @@ pub(super) fn clear(
     let envelope = input::read(file, MAX_ENVELOPE_BYTES)?;
     let (snapshot, kept) = snapshot_of_bundle(&desk.git, &desk.host, checked, desk.work.path())?;
     let subject = ExpectedSubject { snapshot, kept };
-    let verified = verify(&envelope, &policy, &keys, &subject)?;
+    let beside = args.voucher.beside.read(&policy, &keys)?;
+    let verified = verify(&envelope, &policy, &keys, &subject, &beside)?;
     hold_against(args, checked, &verified, Digest::of(&policy_text))?;
     Ok(Clearance::of_bundle(
         &verified.remains,

@@ -1,5 +1,6 @@
 //! The commands of the program, one module each.
 
+mod admit;
 mod agent;
 mod agent_run;
 mod archive;
@@ -29,12 +30,13 @@ mod witness;
 
 use crate::FlightsCode;
 use crate::show::{self, Form, Format};
-
+use cert::CertCommand;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use flightproof_core::{
     Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, RelPath, UsdPerEur, escape,
 };
 use flightproof_ledger::{Name, Scope};
+use key::{KeyCommand, SignerArgs};
 pub use paper::SCHEMAS;
 use std::path::PathBuf;
 
@@ -108,12 +110,14 @@ enum Command {
         #[command(subcommand)]
         command: LedgerCommand,
     },
-    /// Check certificates.
+    /// Let the commit of a certificate into a branch, by a second statement.
+    Admit(admit::AdmitArgs),
+    /// Check certificates, look at them, and what is made beside them.
     Cert {
         #[command(subcommand)]
         command: CertCommand,
     },
-    /// Make signing keys.
+    /// Make, list and revoke signing keys.
     Key {
         #[command(subcommand)]
         command: KeyCommand,
@@ -172,6 +176,7 @@ impl Command {
             Self::Spend { .. } => "spend",
             Self::Ledger { .. } => "ledger",
             Self::Cert { .. } => "verify",
+            Self::Admit(_) => "admit",
             Self::Key { .. } => "key",
             Self::Explain { .. } => "explain",
             Self::Doctor => "doctor",
@@ -225,9 +230,8 @@ pub struct CertifyArgs {
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
     /// Directory for the certificate and the verdict.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -274,9 +278,8 @@ struct ReflyArgs {
     /// A public key that the certificate may be of (repeatable); default: that of the signing key.
     #[arg(long, value_name = "PUB")]
     trust: Vec<PathBuf>,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
     /// Directory for the certificate and the verdict.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -334,9 +337,8 @@ pub struct RunArgs {
     /// Directory that holds flights/, which paths in plans are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
     /// Directory for certificates and verdicts, one folder a flight.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -456,9 +458,8 @@ pub struct AgentRunArgs {
     /// What paths in the plan are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
-    /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    signer: SignerArgs,
     /// Directory for the certificate, the commit's bundle and the report.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -549,9 +550,8 @@ enum SpendCommand {
         /// SHA-256 of the evidence: an invoice, a usage export.
         #[arg(long, value_name = "SHA")]
         evidence: Digest,
-        /// Signing key (PKCS#8 PEM); default: the one in the state directory.
-        #[arg(long, value_name = "FILE")]
-        key: Option<PathBuf>,
+        #[command(flatten)]
+        signer: SignerArgs,
     },
 }
 
@@ -702,6 +702,8 @@ struct VoucherArgs {
     /// A trusted public key (repeatable); default: the one in the state directory.
     #[arg(long = "key", value_name = "PUB", requires = "certificate")]
     keys: Vec<PathBuf>,
+    #[command(flatten)]
+    beside: cert::BesideArgs,
     /// Name of the repository on the certificate; default: the directory's name.
     #[arg(long, value_name = "NAME", requires = "certificate")]
     name: Option<String>,
@@ -719,41 +721,6 @@ struct RuleArgs {
     /// Author and committer the commit must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     identity: Option<String>,
-}
-
-#[derive(Subcommand)]
-enum CertCommand {
-    /// Check a certificate against keys, a subject and a policy.
-    Verify(VerifyArgs),
-}
-
-/// `flights cert verify`.
-#[derive(Args)]
-pub struct VerifyArgs {
-    /// The certificate (a DSSE envelope).
-    certificate: PathBuf,
-    /// A trusted public key (repeatable).
-    #[arg(long = "key", value_name = "PUB", required = true)]
-    keys: Vec<PathBuf>,
-    /// What it must be about: a directory with exactly the tree, or a revision of --repo.
-    #[arg(long, value_name = "DIR|REV")]
-    subject: String,
-    /// Repository in which a revision is looked up.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    repo: PathBuf,
-    /// What a certificate must prove. Without a policy nothing passes.
-    #[arg(long, value_name = "FILE")]
-    policy: PathBuf,
-}
-
-#[derive(Subcommand)]
-enum KeyCommand {
-    /// Make an Ed25519 key pair: FILE (mode 0600) and FILE.pub.
-    New {
-        /// Where to; default: the state directory.
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
 }
 
 /// The command line, for the reference in `docs/cli.md`.
@@ -849,12 +816,9 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Ledger { command } => spend::ledger(&command, format),
         Command::Bundle { command } => bundle::run(&command, format),
         Command::Import(args) => import::run(&args, format),
-        Command::Cert {
-            command: CertCommand::Verify(args),
-        } => cert::verify(&args, format),
-        Command::Key {
-            command: KeyCommand::New { out },
-        } => key::new(out, format),
+        Command::Cert { command } => cert::run(&command, format),
+        Command::Admit(args) => admit::run(&args, format),
+        Command::Key { command } => key::run(&command, format),
         Command::Explain { code } => explain::run(code.as_deref(), format),
         Command::Doctor => doctor::run(format),
         Command::Reap => reap::run(format),

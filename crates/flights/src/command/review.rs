@@ -11,10 +11,10 @@ use flightproof_archive::paws;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::{Account, Certification, MutantFate};
 use flightproof_certifier::claim::Inputs;
-use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
+use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
-use flightproof_certifier::verify::{ExpectedSubject, verify};
+use flightproof_certifier::verify::{Beside, ExpectedSubject, open, verify};
 use flightproof_core::{Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
 use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
@@ -60,8 +60,9 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
         .collect::<Result<Vec<_>, _>>()?;
     let policy = Policy::parse(&input::read(&args.policy, MAX_POLICY_BYTES)?)?;
     let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
-    let signed = dsse::open(&envelope, &policy.authorized(&keys), policy.threshold())?;
-    let statement = Statement::parse(signed.bytes())?;
+    let beside = Beside::at(state::unix_seconds());
+    let opened = open(&envelope, &policy, &keys, &beside)?;
+    let statement = opened.statement().clone();
     let inputs = &statement.predicate.inputs;
     let captured = capture(args, inputs)?;
     // About exactly the tree that was read, and good enough for the policy, or there is nothing to see.
@@ -69,7 +70,7 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
         snapshot: captured.snapshot,
         kept: captured.kept_digest,
     };
-    let verified = verify(&envelope, &policy, &keys, &subject)?;
+    let verified = verify(&envelope, &policy, &keys, &subject, &beside)?;
     let account = account(args, &captured)?;
     let (proven, open) = (proven(&statement), not_proven(inputs));
     match format {

@@ -14,7 +14,7 @@ use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
 use crate::{FlightsCode, registry};
 use board::Board;
-use flightproof_certifier::key::{PublicKey, SecretKey};
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Fault, Refusal, Verdict};
 use flightproof_session::docker::Inventory;
 use results::Failure;
@@ -45,8 +45,8 @@ pub(super) fn run(args: &RunArgs, form: Form) -> Result<Exit, Refusal> {
         after.nothing_new_since(&before)?;
     }
     if let Some(file) = &args.evidence {
-        let key = key::secret(args.key.as_deref())?;
-        gate::of_run(&results, args.mode(), &args.root, (&key, file))?;
+        let key = key::signer(&args.signer)?;
+        gate::of_run(&results, args.mode(), &args.root, (key.as_ref(), file))?;
     }
     Ok(exit_of(results.iter()))
 }
@@ -192,7 +192,7 @@ enum Mode {
     },
     Real {
         host: Box<Host>,
-        key: Box<SecretKey>,
+        key: Box<dyn Signer>,
     },
 }
 
@@ -206,7 +206,7 @@ impl Crew {
             (false, false) => None,
         };
         let (mode, word, jobs) = if let Some(backend) = backend {
-            let key = Box::new(key::secret(args.key.as_deref())?);
+            let key = key::signer(&args.signer)?;
             let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);
             let word = if args.live { " --live" } else { " --local" };
@@ -312,7 +312,9 @@ impl Crew {
         let digest = order.digest(plan)?;
         match &self.mode {
             Mode::Replay { recorders } => self.replay(plan, order, digest, recorders, progress),
-            Mode::Real { host, key } => self.fly_here(plan, order, digest, (host, key), progress),
+            Mode::Real { host, key } => {
+                self.fly_here(plan, order, digest, (host, key.as_ref()), progress)
+            }
         }
     }
 
@@ -360,7 +362,7 @@ impl Crew {
         plan: &Plan,
         mut order: Order,
         digest: Digest,
-        (host, key): (&Host, &SecretKey),
+        (host, key): (&Host, &dyn Signer),
         progress: &mut Progress,
     ) -> Result<Verdict, Refusal> {
         let work = host.work_directory()?;
@@ -405,7 +407,7 @@ impl Crew {
     fn settle(
         &self,
         flown: Flown,
-        key: &SecretKey,
+        key: &dyn Signer,
         out: Option<&Path>,
     ) -> Result<Verdict, Refusal> {
         if let Some(out) = out {
@@ -416,7 +418,7 @@ impl Crew {
             let certificate = flight::certify(proven, key)?;
             id = Some(certificate.id.to_string());
             if let Some(out) = out {
-                flight::write_certificate(out, &certificate, proven)?;
+                flight::write_certificate(out, &certificate, proven, key)?;
             }
         }
         let verdict = flown.verdict(id);

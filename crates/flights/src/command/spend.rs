@@ -1,7 +1,7 @@
 //! `flights spend` and `flights ledger`: money that is held and spent, and the state it is kept in.
 
 use super::day::Date;
-use super::{CapArgs, LedgerCommand, SpendCommand, input, key};
+use super::{CapArgs, LedgerCommand, SignerArgs, SpendCommand, input, key};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
 use flightproof_core::{Digest, Exit, MicroUsd, Refusal};
@@ -10,7 +10,6 @@ use flightproof_ledger::{
     Spending, UtcDay,
 };
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The schema name of what `spend` prints.
 const SPEND_SCHEMA: &str = "flightproof/spend/1";
@@ -63,14 +62,14 @@ pub(super) fn run(command: &SpendCommand, format: Format) -> Result<Exit, Refusa
             run,
             amount,
             evidence,
-            key,
+            signer,
         } => {
             let resolution = Resolution {
                 run: run.clone(),
                 amount: *amount,
                 evidence: *evidence,
             };
-            let signed = sign(&resolution.statement(&ledger.identity()), key.as_deref())?;
+            let signed = sign(&resolution.statement(&ledger.identity()), signer)?;
             print_hold(&ledger.resolve_run(&resolution, &signed, now)?, format);
         }
     }
@@ -146,11 +145,11 @@ fn reserve(run: &Name, limit: MicroUsd) -> Result<Reserve, Refusal> {
     })
 }
 
-fn sign(statement: &[u8], named: Option<&Path>) -> Result<Signed, Refusal> {
-    let key = key::secret(named)?;
+fn sign(statement: &[u8], named: &SignerArgs) -> Result<Signed, Refusal> {
+    let key = key::signer(named)?;
     Ok(Signed {
-        key: *key.public().as_bytes(),
-        signature: key.sign(statement),
+        key: *key.public_key().as_bytes(),
+        signature: key.signature(statement)?,
     })
 }
 

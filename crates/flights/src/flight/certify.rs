@@ -3,11 +3,14 @@
 use super::Proven;
 use crate::{FlightsCode, state};
 use flightproof_certifier::certificate::Statement;
-use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::key::Signer;
 use flightproof_certifier::policy::Policy;
-use flightproof_certifier::verify::{ExpectedSubject, verify};
-use flightproof_core::{Bytes, Digest, Refusal, Verdict};
+use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
+use flightproof_certifier::{derived, ssh};
+use flightproof_core::{Bytes, Digest, Moment, Refusal, Verdict, parse_strict};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::io::Read as _;
 use std::path::Path;
 
 /// A signed certificate.
@@ -22,14 +25,15 @@ pub struct Certificate {
 ///
 /// # Errors
 /// The certifier's refusals; `SELF_CHECK` if what was signed does not verify.
-pub fn certify(proven: &Proven, key: &SecretKey) -> Result<Certificate, Refusal> {
+pub fn certify(proven: &Proven, key: &dyn Signer) -> Result<Certificate, Refusal> {
     let envelope = proven.statement.sign(key)?;
-    let policy = own_policy(&proven.statement)?;
+    let policy = Policy::parse(own_policy(&proven.statement).to_string().as_bytes())?;
     let subject = ExpectedSubject {
         snapshot: proven.captured.snapshot,
         kept: proven.captured.kept_digest,
     };
-    let verified = verify(&envelope, &policy, &[key.public()], &subject)
+    let beside = Beside::at(state::unix_seconds());
+    let verified = verify(&envelope, &policy, &[key.public_key()], &subject, &beside)
         .map_err(|e| Refusal::from(FlightsCode::SelfCheck.refuse(e)))?;
     Ok(Certificate {
         id: verified.id,
@@ -39,9 +43,9 @@ pub fn certify(proven: &Proven, key: &SecretKey) -> Result<Certificate, Refusal>
 
 /// The policy under which a certificate of ours must hold whatever the operator's says: all gates
 /// it claims, and nothing beyond what it claims.
-fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
+fn own_policy(statement: &Statement) -> serde_json::Value {
     let predicate = &statement.predicate;
-    let document = json!({
+    json!({
         "schema": "flightproof/policy/1",
         "threshold": 1,
         "required_gates": predicate.gates,
@@ -53,17 +57,20 @@ fn own_policy(statement: &Statement) -> Result<Policy, Refusal> {
                 + predicate.inputs.mutation.unjudged.len(),
             "public_witness": predicate.inputs.witness.public,
         },
-    });
-    Ok(Policy::parse(document.to_string().as_bytes())?)
+    })
 }
 
 /// Files of an output directory, in the order they are written.
-const OUTPUTS: [&str; 6] = [
+const OUTPUTS: [&str; 10] = [
+    "admission.dsse.json",
     "agent.json",
     "certificate.dsse.json",
+    "certificate.dsse.json.sig",
     "commit.bundle",
     "opening.json",
     "receipt.json",
+    "svr.dsse.json",
+    "test-result.dsse.json",
     "verdict.json",
 ];
 
@@ -110,22 +117,101 @@ pub fn write_verdict(out: &Path, verdict: &Verdict) -> Result<(), Refusal> {
     state::write_file(&out.join("verdict.json"), &line(&verdict), 0o644)
 }
 
-/// Writes the certificate, and what opens its commitments for the judging side.
+/// What opens a certificate's commitments, for the judging side.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OpeningFile {
+    schema: String,
+    certificate: Digest,
+    salt: Bytes,
+    observation_key: Bytes,
+}
+
+/// The schema name of an opening.
+const OPENING: &str = "flightproof/opening/1";
+/// Largest opening in bytes.
+const MAX_OPENING: usize = 4096;
+
+/// What opens a certificate's commitments.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// The certificate it is for.
+    pub certificate: Digest,
+    /// Salt of the witness's commitment.
+    pub salt: [u8; 32],
+    /// Key of the observations' digest.
+    pub observation_key: [u8; 32],
+}
+
+impl Opening {
+    /// Reads an opening as a flight wrote it.
+    ///
+    /// # Errors
+    /// `OPENING_UNREADABLE`.
+    pub fn read(path: &Path) -> Result<Self, Refusal> {
+        let unreadable = |why: &dyn std::fmt::Display| {
+            Refusal::from(
+                FlightsCode::OpeningUnreadable.refuse(format!("{}: {why}", path.display())),
+            )
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(MAX_OPENING as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|e| unreadable(&e))?;
+        let file: OpeningFile = parse_strict(&bytes, MAX_OPENING).map_err(|e| unreadable(&e))?;
+        let secret = |bytes: &Bytes| {
+            <[u8; 32]>::try_from(&bytes[..]).map_err(|_| unreadable(&"a secret of another length"))
+        };
+        if file.schema != OPENING {
+            return Err(unreadable(&"another schema"));
+        }
+        Ok(Self {
+            certificate: file.certificate,
+            salt: secret(&file.salt)?,
+            observation_key: secret(&file.observation_key)?,
+        })
+    }
+}
+
+/// Writes the certificate, what opens its commitments for the judging side, and what is derived from
+/// it for programs that do not know ours.
 ///
 /// # Errors
-/// `STATE_UNAVAILABLE`.
+/// `STATE_UNAVAILABLE`; what keeps the key from signing.
 pub fn write_certificate(
     out: &Path,
     certificate: &Certificate,
     proven: &Proven,
+    key: &dyn Signer,
 ) -> Result<(), Refusal> {
-    let opening = json!({
-        "schema": "flightproof/opening/1",
-        "certificate": certificate.id,
-        "salt": Bytes(proven.salt.to_vec()),
-        "observationKey": Bytes(proven.observation_key.to_vec()),
-    });
+    let opening = OpeningFile {
+        schema: OPENING.to_owned(),
+        certificate: certificate.id,
+        salt: Bytes(proven.salt.to_vec()),
+        observation_key: Bytes(proven.observation_key.to_vec()),
+    };
+    let opening = serde_json::to_value(&opening).unwrap_or_default();
     state::write_file(&out.join("opening.json"), &line(&opening), 0o600)?;
+    let now = Moment::from_unix(state::unix_seconds());
+    let statement = &proven.statement;
+    let policy = own_policy(statement).to_string();
+    let beside = [
+        (
+            "test-result.dsse.json",
+            derived::test_result(statement, key)?,
+        ),
+        (
+            "svr.dsse.json",
+            derived::verification_result(statement, policy.as_bytes(), now, key)?,
+        ),
+        (
+            "certificate.dsse.json.sig",
+            ssh::sign_file(&certificate.envelope, key)?.into_bytes(),
+        ),
+    ];
+    for (name, bytes) in beside {
+        state::write_file(&out.join(name), &bytes, 0o644)?;
+    }
     state::write_file(
         &out.join("certificate.dsse.json"),
         &certificate.envelope,

@@ -1,5 +1,6 @@
 //! One flight: the stages, wired together.
 
+mod admission;
 mod backend;
 mod certify;
 mod host;
@@ -8,8 +9,9 @@ mod order;
 mod seen;
 mod work;
 
+pub use admission::{admit_certified, subject_of};
 pub use backend::{Backend, describe, only_image, reap_engine};
-pub use certify::{Certificate, certify, clear_out, write_certificate, write_verdict};
+pub use certify::{Certificate, Opening, certify, clear_out, write_certificate, write_verdict};
 pub(crate) use host::settled;
 pub use host::{Host, reap_here, settle};
 pub use order::Order;

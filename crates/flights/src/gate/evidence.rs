@@ -4,7 +4,7 @@ use super::policy::MAX_POLICY;
 use super::{Candidate, Row};
 use crate::FlightsCode;
 use flightproof_certifier::dsse;
-use flightproof_certifier::key::{PublicKey, SecretKey};
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{CommitId, Digest, Refusal, canonical_json, parse_strict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Evidence {
     ///
     /// # Errors
     /// What cannot be signed.
-    pub fn sign(&self, key: &SecretKey) -> Result<Vec<u8>, Refusal> {
+    pub fn sign(&self, key: &dyn Signer) -> Result<Vec<u8>, Refusal> {
         let predicate = serde_json::to_value(self).unwrap_or_default();
         sign(self.tree, EVIDENCE_TYPE, &predicate, key)
     }
@@ -82,7 +82,7 @@ pub fn acceptance(
     rows: &[Row],
     held_against: Digest,
     next: &[u8],
-    key: &SecretKey,
+    key: &dyn Signer,
 ) -> Result<Vec<u8>, Refusal> {
     let next: Value = parse_strict(next, MAX_POLICY)
         .map_err(|e| Refusal::from(FlightsCode::GatePolicyInvalid.refuse(e)))?;
@@ -106,14 +106,14 @@ pub fn last_policy(envelope: &[u8], keys: &[PublicKey]) -> Result<Vec<u8>, Refus
     canonical_json(policy).map_err(|e| invalid(e.to_string()))
 }
 
-fn sign(tree: Digest, kind: &str, predicate: &Value, key: &SecretKey) -> Result<Vec<u8>, Refusal> {
+fn sign(tree: Digest, kind: &str, predicate: &Value, key: &dyn Signer) -> Result<Vec<u8>, Refusal> {
     let statement = json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": "tree", "digest": {"sha256": tree}}],
         "predicateType": kind, "predicate": predicate,
     });
     let bytes = canonical_json(&statement).map_err(|e| invalid(e.to_string()))?;
-    Ok(dsse::sign(dsse::PAYLOAD_TYPE, &bytes, key)?)
+    dsse::sign(dsse::PAYLOAD_TYPE, &bytes, key)
 }
 
 fn open(envelope: &[u8], kind: &str, keys: &[PublicKey]) -> Result<(Digest, Value), Refusal> {

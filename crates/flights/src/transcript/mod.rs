@@ -21,7 +21,7 @@ pub use recorder::Recorder;
 pub use recording::{Answer, Exchange, Transcript};
 
 use crate::registry;
-use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::key::Signer;
 use flightproof_core::{Bytes, Digest, Refusal};
 use flightproof_session::Session;
 use flightproof_session::fake::FakeSession;
@@ -125,7 +125,7 @@ impl Tape {
         &mut self,
         verdict: &str,
         predicate: Option<Digest>,
-        key: Option<&SecretKey>,
+        key: Option<&dyn Signer>,
     ) -> Result<(), Refusal> {
         match (self, key) {
             (Self::Record(recorder), Some(key)) => {

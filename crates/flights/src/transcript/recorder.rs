@@ -4,7 +4,7 @@ use super::line::{Content, End, Event, Header, Line, chain, root_statement};
 use super::{KeptRefusal, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, blobs, to_value};
 use crate::FlightsCode;
 use flightproof_certifier::dsse;
-use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::key::Signer;
 use flightproof_core::{Digest, Refusal, canonical_value};
 use rustix::fs::{CWD, RenameFlags};
 use serde::Serialize;
@@ -100,7 +100,7 @@ impl Recorder {
         &mut self,
         verdict: &str,
         predicate: Option<Digest>,
-        key: &SecretKey,
+        key: &dyn Signer,
     ) -> Result<(), Refusal> {
         let failed = |e: String| Refusal::from(FlightsCode::TranscriptWrite.refuse(e));
         let statement = root_statement(

@@ -18,7 +18,10 @@ const HELD: u64 = 15_000_000;
 /// A machine with a key and a cap, where agents may fly.
 fn machine() -> Environment {
     let environment = Environment::new();
-    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    assert_eq!(
+        environment.flights(&["key", "new", "--no-passphrase"]).code,
+        0
+    );
     environment.share_cache();
     let cap = environment.flights(&["spend", "cap", "total", "--usd", "1000"]);
     assert_eq!(cap.code, 0, "{}", cap.text);
@@ -393,7 +396,10 @@ fn another_program_than_the_named_one_is_not_started() {
 #[test]
 fn without_a_cap_nothing_is_held_and_nothing_is_started() {
     let environment = Environment::new();
-    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    assert_eq!(
+        environment.flights(&["key", "new", "--no-passphrase"]).code,
+        0
+    );
     environment.share_cache();
     let plan = environment.changed("honest-fix", &[("[expect]\nattempts = 1\n", "")]);
     let run = environment.agent(&plan, &["--format", "json"]);

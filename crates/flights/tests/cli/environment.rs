@@ -41,7 +41,7 @@ impl Environment {
     /// and is checked out; `release` is at it too; `candidate` is the honest change.
     pub(crate) fn with_pricing() -> Self {
         let environment = Self::new();
-        let keys = environment.flights(&["key", "new"]);
+        let keys = environment.flights(&["key", "new", "--no-passphrase"]);
         assert_eq!(keys.code, 0, "{}", keys.text);
         environment.share_cache();
         let pricing = workspace().join("fixtures/pricing");

@@ -110,7 +110,10 @@ fn what_the_other_commands_print_has_the_shape_that_was_promised() {
     hold_shape("run", &json(&["run", "--root", root]));
     environment.write("root/flights/witness/pricing.json", "{}");
     hold_shape("run-failed", &json(&["run", "--root", root]));
-    hold_shape("key", &json(&["key", "new", "--out", "key"]));
+    hold_shape(
+        "key",
+        &json(&["key", "new", "--no-passphrase", "--out", "key"]),
+    );
     hold_shape("explain", &json(&["explain", "KEY_MISSING"]));
     hold_shape("doctor", &json(&["doctor"]));
 }

@@ -12,7 +12,10 @@ struct Project {
 impl Project {
     fn new() -> Self {
         let environment = Environment::new();
-        assert_eq!(environment.flights(&["key", "new"]).code, 0);
+        assert_eq!(
+            environment.flights(&["key", "new", "--no-passphrase"]).code,
+            0
+        );
         let (from, repo) = (workspace(), environment.path("repo"));
         environment.git(&["init", "--quiet", "-b", "main"]);
         for folder in [
@@ -183,7 +186,7 @@ fn evidence_and_policies_of_others_do_not_count() {
     assert_eq!(
         project
             .environment
-            .flights(&["key", "new", "--out", other])
+            .flights(&["key", "new", "--no-passphrase", "--out", other])
             .code,
         0
     );

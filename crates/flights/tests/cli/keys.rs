@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 #[test]
 fn a_new_key_is_private_and_never_replaces_one() {
     let environment = Environment::new();
-    let run = environment.flights(&["key", "new"]);
+    let run = environment.flights(&["key", "new", "--no-passphrase"]);
     assert_snapshot!(run.text, @r#"
     exit 0
     --- stdout
@@ -21,7 +21,7 @@ fn a_new_key_is_private_and_never_replaces_one() {
     assert_eq!(mode(secret.clone()), 0o600);
     assert_eq!(mode(environment.state()), 0o700);
     let before = fs::read(&secret).unwrap();
-    let again = environment.flights(&["key", "new", "--format", "json"]);
+    let again = environment.flights(&["key", "new", "--no-passphrase", "--format", "json"]);
     assert_snapshot!(again.text, @r#"
     exit 21
     --- stdout
@@ -35,10 +35,16 @@ fn a_new_key_follows_no_link_and_leaves_no_half() {
     let environment = Environment::new();
     let target = environment.path("elsewhere");
     std::os::unix::fs::symlink(&target, environment.path("work/key")).unwrap();
-    let run = environment.flights(&["key", "new", "--out", "key"]);
+    let run = environment.flights(&["key", "new", "--no-passphrase", "--out", "key"]);
     assert_eq!(run.code, 21, "{}", run.text);
     assert!(!target.exists());
-    let run = environment.flights(&["key", "new", "--out", "no/such/folder/key"]);
+    let run = environment.flights(&[
+        "key",
+        "new",
+        "--no-passphrase",
+        "--out",
+        "no/such/folder/key",
+    ]);
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
@@ -96,4 +102,124 @@ fn a_key_file_that_is_no_key_is_refused() {
     REFUSED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: 20000 bytes, at most 16384 allowed
       hint: check the path and its permissions (chmod 600); for a new key name another path with --out
     "#);
+}
+
+/// A passphrase in a file of its owner.
+fn passphrase(environment: &Environment, name: &str, text: &str) -> String {
+    let path = environment.write(name, text);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+#[test]
+fn a_new_key_wants_a_passphrase_or_an_explicit_no() {
+    let environment = Environment::new();
+    let run = environment.flights(&["key", "new"]);
+    assert_snapshot!(run.text, @"
+    exit 2
+    --- stdout
+    REFUSED at key: flights/PASSPHRASE_MISSING: no file with one was named, and there is no terminal
+      hint: name a file with --passphrase-file FILE, use a terminal, or say --no-passphrase if the file is protected otherwise
+    ");
+    let short = passphrase(&environment, "short", "seven77\n");
+    let run = environment.flights(&["key", "new", "--passphrase-file", &short]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    assert!(run.text.contains("shorter than 8"), "{}", run.text);
+    let open = environment.write("open", "correct horse\n");
+    let run = environment.flights(&["key", "new", "--passphrase-file", &open]);
+    assert_eq!(run.code, 21, "{}", run.text);
+    assert_eq!(
+        environment
+            .listing("home")
+            .keys()
+            .filter(|f| f.ends_with(".pem"))
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_key_under_a_passphrase_opens_with_it_alone_and_openssl_reads_it() {
+    let environment = Environment::with_pricing();
+    let right = passphrase(&environment, "right", "correct horse\n");
+    let wrong = passphrase(&environment, "wrong", "correct house\n");
+    let run = environment.flights(&[
+        "key",
+        "new",
+        "--out",
+        "locked.pem",
+        "--passphrase-file",
+        &right,
+    ]);
+    assert_snapshot!(run.text, @"
+    exit 0
+    --- stdout
+    key ________________________________________________________________
+      secret locked.pem (under a passphrase)
+      public locked.pem.pub
+    ");
+    let sign = |more: &[&str]| {
+        environment.certify(
+            "no-such-branch",
+            &[&["--key", "locked.pem", "--format", "json"], more].concat(),
+        )
+    };
+    assert_eq!(sign(&[]).json()["code"], "certifier/KEY_LOCKED");
+    let refused = sign(&["--passphrase-file", &wrong]).json();
+    assert_eq!(refused["code"], "certifier/PASSPHRASE_WRONG");
+    // With the right one the command goes on, to a branch that is not there.
+    let on = sign(&["--passphrase-file", &right]).json();
+    assert_eq!(on["code"], "importer/UNKNOWN_REVISION");
+    let mut by_variable = environment.certify_command(
+        "no-such-branch",
+        &["--key", "locked.pem", "--format", "json"],
+    );
+    by_variable.env("FLIGHTPROOF_PASSPHRASE_FILE", &right);
+    assert_eq!(
+        environment.run(&mut by_variable).json()["code"],
+        "importer/UNKNOWN_REVISION"
+    );
+
+    let openssl = std::process::Command::new("openssl")
+        .args([
+            "pkey",
+            "-in",
+            "locked.pem",
+            "-passin",
+            "pass:correct horse",
+            "-pubout",
+        ])
+        .current_dir(environment.path("work"))
+        .output()
+        .unwrap();
+    let public = fs::read(environment.path("work/locked.pem.pub")).unwrap();
+    assert_eq!(
+        openssl.stdout,
+        public,
+        "{}",
+        String::from_utf8_lossy(&openssl.stderr)
+    );
+}
+
+#[test]
+fn keys_are_listed_with_what_protects_them() {
+    let environment = Environment::new();
+    assert_eq!(environment.flights(&["key", "list"]).stdout, "no keys\n");
+    environment.flights(&["key", "new", "--no-passphrase"]);
+    let right = passphrase(&environment, "right", "correct horse");
+    let second = environment.state().join("keys/second.pem");
+    let second = second.to_str().unwrap();
+    environment.flights(&["key", "new", "--out", second, "--passphrase-file", &right]);
+    let listed = environment.flights(&["key", "list"]).stdout;
+    let protected = listed.lines().filter(|l| l.starts_with("  protected by "));
+    let protected: Vec<&str> = protected.collect();
+    assert_eq!(
+        protected,
+        ["  protected by nothing", "  protected by passphrase"]
+    );
+    assert!(listed.contains("\n  ssh-ed25519 AAAA"), "{listed}");
+    let json = environment
+        .flights(&["key", "list", "--format", "json"])
+        .json();
+    assert_eq!(json["keys"][1]["protectedBy"], "passphrase");
 }

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
 
 mod agent;
+mod agent_keys;
 mod archive;
+mod beside;
 mod bundle;
 mod certify;
 mod environment;

@@ -400,7 +400,7 @@ fn a_recording_of_a_newer_format_ends_with_its_own_status() {
 #[test]
 fn a_recording_by_somebody_else_is_not_replayed() {
     let environment = recorded();
-    environment.flights(&["key", "new", "--out", "other"]);
+    environment.flights(&["key", "new", "--no-passphrase", "--out", "other"]);
     let pinned = environment.path("root/flights/recordings/recorder.pub");
     fs::copy(environment.path("work/other.pub"), pinned).unwrap();
     let run = fly(&environment, &["--format", "json"]);

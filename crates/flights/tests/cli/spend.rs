@@ -72,7 +72,10 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
         2
     );
     // What was never started is not unknown.
-    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    assert_eq!(
+        environment.flights(&["key", "new", "--no-passphrase"]).code,
+        0
+    );
     let resolve = ["resolve", "run-2", "--as", "1", "--evidence", EVIDENCE];
     assert_snapshot!(spend(&environment, &resolve).stdout, @"
     REFUSED at spend: ledger/HOLD_REFUSED: run-2 is reserved: NotUnknown
@@ -93,7 +96,10 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
 #[test]
 fn a_run_is_settled_or_lost_and_resolved_with_evidence() {
     let environment = Environment::new();
-    assert_eq!(environment.flights(&["key", "new"]).code, 0);
+    assert_eq!(
+        environment.flights(&["key", "new", "--no-passphrase"]).code,
+        0
+    );
     assert_eq!(
         spend(&environment, &["cap", "total", "--usd", "10"]).code,
         0

@@ -104,7 +104,7 @@ fn a_subject_that_is_nothing_or_no_snapshot_is_a_usage_error() {
 #[test]
 fn the_signature_of_another_key_is_refused() {
     let environment = certified();
-    environment.flights(&["key", "new", "--out", "other"]);
+    environment.flights(&["key", "new", "--no-passphrase", "--out", "other"]);
     let key = environment.path("work/other.pub");
     let run = verify(
         &environment,

@@ -1,0 +1,146 @@
+//! What SSH programs read: public keys, signatures of files, and the strings both are made of.
+
+use crate::key::{PublicKey, Signer};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flightproof_core::Refusal;
+use sha2::{Digest as _, Sha512};
+
+/// The namespace of a signature over a certificate file, so that it passes for nothing else.
+pub const NAMESPACE: &str = "certificate@flightproof.dev";
+
+/// The only algorithm.
+const ALGORITHM: &[u8] = b"ssh-ed25519";
+/// How a file is hashed before it is signed.
+const HASH: &[u8] = b"sha512";
+/// What a signature and the bytes that it covers begin with.
+const MAGIC: &[u8] = b"SSHSIG";
+/// Columns of the armour.
+const COLUMNS: usize = 70;
+
+/// Appends a string as SSH writes one: its length in four bytes, then its bytes.
+pub fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Longer than 4 GiB is nothing that is signed here.
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Takes a string off the front.
+pub fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (taken, rest) = rest.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// A public key as SSH writes it.
+pub fn public_blob(key: &PublicKey) -> Vec<u8> {
+    let mut blob = Vec::new();
+    put(&mut blob, ALGORITHM);
+    put(&mut blob, key.as_bytes());
+    blob
+}
+
+/// The Ed25519 key of such a blob; none for another algorithm, a weak key or anything else.
+pub fn read_public_blob(mut blob: &[u8]) -> Option<PublicKey> {
+    let algorithm = take(&mut blob)?;
+    let key = <&[u8; 32]>::try_from(take(&mut blob)?).ok()?;
+    if algorithm != ALGORITHM || !blob.is_empty() {
+        return None;
+    }
+    PublicKey::from_bytes(key).ok()
+}
+
+/// The key as a line of `authorized_keys`, without a comment.
+pub fn public_line(key: &PublicKey) -> String {
+    format!("ssh-ed25519 {}", STANDARD.encode(public_blob(key)))
+}
+
+/// The 64 bytes inside an SSH signature blob.
+pub fn read_signature(mut blob: &[u8]) -> Option<[u8; 64]> {
+    let algorithm = take(&mut blob)?;
+    let signature = <[u8; 64]>::try_from(take(&mut blob)?).ok()?;
+    (algorithm == ALGORITHM && blob.is_empty()).then_some(signature)
+}
+
+/// Signs a file for `ssh-keygen -Y verify -n certificate@flightproof.dev`.
+///
+/// What is signed begins with other bytes than a DSSE envelope's and names its purpose, so neither
+/// signature passes for the other although one key makes both.
+///
+/// # Errors
+/// What keeps the key from signing.
+pub fn sign_file(file: &[u8], key: &dyn Signer) -> Result<String, Refusal> {
+    let mut signature = Vec::new();
+    put(&mut signature, ALGORITHM);
+    put(&mut signature, &key.signature(&covered(file))?);
+
+    let mut blob = MAGIC.to_vec();
+    blob.extend_from_slice(&1u32.to_be_bytes());
+    put(&mut blob, &public_blob(&key.public_key()));
+    purpose(&mut blob);
+    put(&mut blob, &signature);
+    Ok(armoured(&blob))
+}
+
+fn covered(file: &[u8]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    purpose(&mut out);
+    put(&mut out, &Sha512::digest(file));
+    out
+}
+
+/// Namespace, a reserved string, and the hash.
+fn purpose(out: &mut Vec<u8>) {
+    put(out, NAMESPACE.as_bytes());
+    put(out, b"");
+    put(out, HASH);
+}
+
+fn armoured(blob: &[u8]) -> String {
+    let text = STANDARD.encode(blob);
+    let mut out = String::from("-----BEGIN SSH SIGNATURE-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, next) = rest.split_at(COLUMNS.min(rest.len()));
+        out.push_str(line);
+        out.push('\n');
+        rest = next;
+    }
+    out.push_str("-----END SSH SIGNATURE-----\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::SecretKey;
+
+    #[test]
+    fn a_public_key_survives_its_blob_and_nothing_else_is_one() {
+        let key = SecretKey::from_seed([7; 32]).public();
+        let blob = public_blob(&key);
+        assert_eq!(read_public_blob(&blob), Some(key));
+        let mut weak = blob.clone();
+        weak[19..].fill(0);
+        let other = [&b"\0\0\0\x0bssh-ed25518"[..], &blob[15..]].concat();
+        for bad in [&blob[1..], &[], &blob[..50], &weak, &other] {
+            assert_eq!(read_public_blob(bad), None);
+        }
+        let longer = [&blob[..], &[0]].concat();
+        assert_eq!(read_public_blob(&longer), None);
+    }
+
+    #[test]
+    fn a_string_longer_than_what_is_there_is_none() {
+        let mut bytes: &[u8] = &[0, 0, 0, 2, 1];
+        assert_eq!(take(&mut bytes), None);
+        let mut bytes: &[u8] = &[0xff, 0xff, 0xff, 0xff];
+        assert_eq!(take(&mut bytes), None);
+        let mut bytes: &[u8] = &[0, 0, 0, 1, 9, 8];
+        assert_eq!(take(&mut bytes), Some(&[9][..]));
+        assert_eq!(bytes, [8]);
+    }
+}

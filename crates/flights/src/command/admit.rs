@@ -1,0 +1,153 @@
+//! `flights admit`: the second statement, and the branch.
+
+use super::cert::{BesideArgs, envelope, policy, public_keys};
+use super::input;
+use super::key::{self, SignerArgs};
+use crate::show::{self, Format};
+use crate::{flight, log, state};
+use clap::Args;
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::admission::AdmissionStatement;
+use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
+use flightproof_certifier::log::{Entry, Event};
+use flightproof_certifier::verify::{Opened, open};
+use flightproof_core::{Decision, Exit, Moment, Refusal, Verdict, escape};
+use std::path::{Path, PathBuf};
+
+/// Most bytes of a branch's name in a verdict.
+const MAX_BRANCH: usize = 200;
+
+/// `flights admit`.
+#[derive(Args)]
+pub(super) struct AdmitArgs {
+    /// The certificate.
+    certificate: PathBuf,
+    /// Directory of the repository.
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// The branch that moves from the certificate's baseline to its commit.
+    #[arg(long, value_name = "BRANCH")]
+    branch: String,
+    /// What a certificate must prove, and who may let it in.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// A trusted public key (repeatable), for whatever role the policy gives it.
+    #[arg(long = "trust", value_name = "PUB", required = true)]
+    trusted: Vec<PathBuf>,
+    #[command(flatten)]
+    beside: BesideArgs,
+    #[command(flatten)]
+    signer: SignerArgs,
+    /// The second statement; default: admission.dsse.json beside the certificate. If it is there,
+    /// this key's signature is added, and the branch moves once enough have signed.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Checks the certificate, signs the second statement, and moves the branch if enough keys signed.
+///
+/// # Errors
+/// What the verifier, the key and the importer refuse. Refusals are in the log.
+pub(super) fn run(args: &AdmitArgs, format: Format) -> Result<Exit, Refusal> {
+    let keys = public_keys(&args.trusted)?;
+    let policy = policy(&args.policy)?;
+    let certificate = envelope(&args.certificate)?;
+    let beside = args.beside.read(&policy, &keys)?;
+    let opened = open(&certificate, &policy, &keys, &beside)?;
+    let verdict = match admit(args, &opened) {
+        Ok(verdict) => verdict,
+        Err(refusal) => return Err(logged(&opened, refusal)),
+    };
+    show::verdict(&verdict, format);
+    Ok(Exit::Passed)
+}
+
+fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
+    let statement = opened.statement();
+    opened.holds(&flight::subject_of(&args.repo, statement)?)?;
+    let place = args.output.clone();
+    let place = place.unwrap_or_else(|| args.certificate.with_file_name("admission.dsse.json"));
+    input::parent(&place)?;
+    let second = sign(args, opened, &place)?;
+    if opened.policy().admission().is_some() {
+        match opened.let_in(Some(&second)) {
+            Ok(_) => {}
+            Err(short) if is_short(short.code) => {
+                input::write(&place, &second, 0o644)?;
+                return Ok(waiting(opened, &short.detail, &place));
+            }
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    input::write(&place, &second, 0o644)?;
+    let about = (statement, opened.id());
+    let receipt = flight::admit_certified(&args.repo, about, &args.branch)?;
+    state::write_file(&place.with_file_name("receipt.json"), &receipt, 0o644)?;
+    let request = &statement.predicate.inputs.request;
+    let mut notes = Vec::new();
+    let event = Event::Admitted {
+        certificate: opened.id(),
+        head: request.head,
+        branch: args.branch.clone(),
+    };
+    if let Err(unlogged) = log::append(&entry(opened, event)) {
+        notes.push(format!("not in the log: {unlogged}"));
+    }
+    let detail = format!(
+        "{} moved from {} to {}",
+        escape(&args.branch, MAX_BRANCH),
+        request.baseline,
+        request.head
+    );
+    Ok(Verdict {
+        certificate: Some(opened.id().to_string()),
+        notes,
+        ..Verdict::passed(Decision::Admitted, "admit", detail)
+    })
+}
+
+/// The second statement with this key's signature beside those that are there.
+fn sign(args: &AdmitArgs, opened: &Opened<'_>, place: &Path) -> Result<Vec<u8>, Refusal> {
+    let second = AdmissionStatement::of(opened.statement(), opened.id(), &args.branch)?;
+    let payload = second.payload()?;
+    let key = key::signer(&args.signer)?;
+    opened.may_admit(&key.public_key())?;
+    if place.exists() {
+        return dsse::join(&envelope(place)?, PAYLOAD_TYPE, &payload, key.as_ref());
+    }
+    dsse::sign(PAYLOAD_TYPE, &payload, key.as_ref())
+}
+
+fn is_short(code: CertifierCode) -> bool {
+    [
+        CertifierCode::ThresholdNotMet,
+        CertifierCode::AdmissionBySigner,
+    ]
+    .contains(&code)
+}
+
+/// Signed, and not enough yet.
+fn waiting(opened: &Opened<'_>, short: &str, place: &Path) -> Verdict {
+    let detail = format!("signed, and more must: {short}: {}", input::shown(place));
+    Verdict {
+        certificate: Some(opened.id().to_string()),
+        ..Verdict::passed(Decision::Held, "admit", detail)
+    }
+}
+
+fn logged(opened: &Opened<'_>, refusal: Refusal) -> Refusal {
+    let event = Event::Refused {
+        stage: "admit".to_owned(),
+        code: refusal.code().to_owned(),
+    };
+    match log::append(&entry(opened, event)) {
+        Ok(_) => refusal,
+        Err(unlogged) => refusal.with_notes([format!("not in the log: {unlogged}")]),
+    }
+}
+
+fn entry(opened: &Opened<'_>, event: Event) -> Entry {
+    let request = &opened.statement().predicate.inputs.request;
+    let now = Moment::from_unix(state::unix_seconds());
+    Entry::new(now, event, &request.repository, &request.head.to_string())
+}

@@ -1,0 +1,87 @@
+//! `flights cert except`.
+
+use super::super::key::{self, SignerArgs};
+use super::{envelope, input, public_keys};
+use crate::show::{self, Format};
+use crate::state;
+use clap::Args;
+use flightproof_certifier::dsse;
+use flightproof_certifier::exception::{Exception, SCHEMA};
+use flightproof_certifier::judge::Gate;
+use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, Verdict};
+use std::path::PathBuf;
+
+/// `flights cert except`.
+#[derive(Args)]
+pub(in super::super) struct ExceptArgs {
+    /// The certificate that is to be excused.
+    certificate: PathBuf,
+    /// A public key that signed it (repeatable).
+    #[arg(long = "trust", value_name = "PUB", required = true)]
+    trusted: Vec<PathBuf>,
+    /// The refusal that is excused: GATE_MISSING, WITNESS_PUBLIC, NARROWED_NOT_ALLOWED,
+    /// WAIVERS_TOO_MANY, BUILD_SCRIPT_RAN or PROC_MACRO_RAN.
+    #[arg(long, value_name = "CODE")]
+    code: String,
+    /// The gate, for GATE_MISSING.
+    #[arg(long, value_name = "GATE", value_parser = gate)]
+    gate: Option<Gate>,
+    /// Why.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// For how many days, at most 92.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    days: u64,
+    #[command(flatten)]
+    signer: SignerArgs,
+    /// The exception.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+fn gate(name: &str) -> Result<Gate, String> {
+    let names = Gate::ALL.map(Gate::name);
+    let found = Gate::ALL.into_iter().find(|gate| gate.name() == name);
+    found.ok_or_else(|| format!("a gate is one of {}", names.join(", ")))
+}
+
+/// Writes a signed exception.
+///
+/// # Errors
+/// A certificate that none of the keys signed; what cannot be excused; a key that does not sign.
+pub(super) fn run(args: &ExceptArgs, format: Format) -> Result<Exit, Refusal> {
+    input::parent(&args.output)?;
+    let signed = dsse::open(
+        &envelope(&args.certificate)?,
+        &public_keys(&args.trusted)?,
+        1,
+    )?;
+    let now = Moment::from_unix(state::unix_seconds());
+    let code = args.code.trim_start_matches("certifier/");
+    let exception = Exception {
+        schema: SCHEMA.to_owned(),
+        certificate: Digest::of(signed.bytes()),
+        code: match args.code.contains('/') && code == args.code {
+            true => args.code.clone(),
+            false => format!("certifier/{code}"),
+        },
+        gate: args.gate,
+        issued: now,
+        expires: now.after_days(args.days),
+        reason: args.reason.clone(),
+    };
+    let file = exception.sign(key::signer(&args.signer)?.as_ref())?;
+    input::write(&args.output, &file, 0o644)?;
+    let detail = format!(
+        "{} excused until {}: {}",
+        exception.code,
+        exception.expires,
+        input::shown(&args.output)
+    );
+    let verdict = Verdict {
+        certificate: Some(exception.certificate.to_string()),
+        ..Verdict::passed(Decision::Accepted, "except", detail)
+    };
+    show::verdict(&verdict, format);
+    Ok(Exit::Passed)
+}

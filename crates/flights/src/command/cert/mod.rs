@@ -1,0 +1,108 @@
+//! `flights cert`: check certificates, look at them, and what is made beside them.
+
+mod beside;
+mod case;
+mod claims;
+mod except;
+mod log;
+mod show;
+mod verify;
+
+pub(super) use beside::BesideArgs;
+pub(super) use log::LogCommand;
+
+use super::{input, key};
+use crate::show::Format;
+use clap::{Args, Subcommand};
+use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
+use flightproof_certifier::key::PublicKey;
+use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
+use flightproof_core::{Exit, Refusal};
+use std::path::{Path, PathBuf};
+
+/// `flights cert`.
+#[derive(Subcommand)]
+pub(super) enum CertCommand {
+    /// Check a certificate against keys, a subject and a policy.
+    Verify(VerifyArgs),
+    /// Print what a certificate claims, and what it does not.
+    Show(ShowArgs),
+    /// Excuse one certificate from one rule of a policy, for a while, signed.
+    Except(except::ExceptArgs),
+    /// Open one case of the witness for whoever has the certificate, and no other case.
+    OpenCase(case::OpenArgs),
+    /// Check that an opened case was among those that judged a certificate's commit.
+    CheckCase(case::CheckArgs),
+    /// The log of what was certified, admitted and refused on this machine.
+    Log {
+        #[command(subcommand)]
+        command: LogCommand,
+    },
+}
+
+/// `flights cert verify`.
+#[derive(Args)]
+pub(super) struct VerifyArgs {
+    /// The certificate (a DSSE envelope).
+    certificate: PathBuf,
+    /// A trusted public key (repeatable), for whatever role the policy gives it.
+    #[arg(long = "key", value_name = "PUB", required = true)]
+    keys: Vec<PathBuf>,
+    /// What it must be about: a directory with exactly the tree, or a revision of --repo.
+    #[arg(long, value_name = "DIR|REV")]
+    subject: String,
+    /// Repository in which a revision is looked up.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo: PathBuf,
+    /// What a certificate must prove. Without a policy nothing passes.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    #[command(flatten)]
+    beside: BesideArgs,
+    /// The second statement, where the policy wants one.
+    #[arg(long, value_name = "FILE")]
+    admission: Option<PathBuf>,
+    /// Proof that the certificate is in the policy's log.
+    #[arg(long, value_name = "FILE")]
+    proof: Option<PathBuf>,
+}
+
+/// `flights cert show`.
+#[derive(Args)]
+pub(super) struct ShowArgs {
+    /// The certificate.
+    certificate: PathBuf,
+    /// A public key that may have signed it (repeatable). Without any, no signature is checked.
+    #[arg(long = "key", value_name = "PUB")]
+    keys: Vec<PathBuf>,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// As the commands.
+pub(super) fn run(command: &CertCommand, format: Format) -> Result<Exit, Refusal> {
+    match command {
+        CertCommand::Verify(args) => verify::verify(args, format),
+        CertCommand::Show(args) => show::show(args, format),
+        CertCommand::Except(args) => except::run(args, format),
+        CertCommand::OpenCase(args) => case::open(args, format),
+        CertCommand::CheckCase(args) => case::check(args, format),
+        CertCommand::Log { command } => log::run(command, format),
+    }
+}
+
+/// Reads a certificate file, or another envelope.
+pub(super) fn envelope(path: &Path) -> Result<Vec<u8>, Refusal> {
+    input::read(path, MAX_ENVELOPE_BYTES)
+}
+
+/// Reads a policy file.
+pub(super) fn policy(path: &Path) -> Result<Policy, Refusal> {
+    Ok(Policy::parse(&input::read(path, MAX_POLICY_BYTES)?)?)
+}
+
+/// Reads public keys.
+pub(super) fn public_keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {
+    paths.iter().map(|path| key::public(path)).collect()
+}

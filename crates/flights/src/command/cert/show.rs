@@ -1,0 +1,198 @@
+//! `flights cert show`: what a certificate claims and what it does not. It decides nothing.
+
+use super::claims::KINDS;
+use super::{ShowArgs, envelope, public_keys};
+use crate::show::{self, Format};
+use flightproof_certifier::certificate::{Admission, Statement};
+use flightproof_certifier::claim::Inputs;
+use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
+use flightproof_certifier::key::KeyId;
+use flightproof_core::{Digest, Exit, Refusal, escape};
+use serde_json::{Value, json};
+
+/// A certificate that was read, and who signed it if that was looked at.
+struct Read {
+    id: Digest,
+    statement: Statement,
+    signers: Option<Vec<KeyId>>,
+}
+
+/// Prints a certificate. With keys, one that none of them signed is refused; without, it is said
+/// that no signature was checked.
+///
+/// # Errors
+/// What [`dsse::open`] and [`Statement::parse`] refuse.
+pub(super) fn show(args: &ShowArgs, format: Format) -> Result<Exit, Refusal> {
+    let read = read(args)?;
+    match format {
+        Format::Human => show::print(&human(&read)),
+        Format::Json => show::print(&document(&read).to_string()),
+    }
+    Ok(Exit::Passed)
+}
+
+fn read(args: &ShowArgs) -> Result<Read, Refusal> {
+    let envelope = envelope(&args.certificate)?;
+    let keys = public_keys(&args.keys)?;
+    let (payload, signers) = if keys.is_empty() {
+        (dsse::unchecked(&envelope, PAYLOAD_TYPE)?, None)
+    } else {
+        let opened = dsse::open(&envelope, &keys, 1)?;
+        (opened.bytes().to_vec(), Some(opened.signers().to_vec()))
+    };
+    Ok(Read {
+        id: Digest::of(&payload),
+        statement: Statement::parse(&payload)?,
+        signers,
+    })
+}
+
+fn document(read: &Read) -> Value {
+    let claims = KINDS
+        .iter()
+        .map(|kind| json!({"kind": kind.name, "claims": kind.claims, "doesNotClaim": kind.not}));
+    json!({
+        "schema": "flightproof/certificate-shown/1",
+        "certificate": read.id,
+        "signatureChecked": read.signers.is_some(),
+        "signers": read.signers,
+        "statement": read.statement,
+        "claims": claims.collect::<Vec<_>>(),
+    })
+}
+
+fn human(read: &Read) -> String {
+    let predicate = &read.statement.predicate;
+    let inputs = &predicate.inputs;
+    let signature = match &read.signers {
+        None => "NOT CHECKED: anybody may have written this (give --key PUB)".to_owned(),
+        Some(signers) => {
+            let ids = signers.iter().map(ToString::to_string);
+            format!("by {}", ids.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let admission = match &predicate.admission {
+        Admission::Held {} => "held: it alone lets nothing in".to_owned(),
+        Admission::Admitted { branch } => format!("admitted to {}", escape(branch, 80)),
+    };
+    let gates: Vec<&str> = predicate.gates.iter().map(|gate| gate.name()).collect();
+    let subject = read.statement.subject.iter();
+    let subject = subject.filter_map(|s| s.digest.get("sha256").map(String::as_str));
+    let mut lines = vec![
+        format!("certificate {}", read.id),
+        format!("signature   {signature}"),
+        format!("tree        {}", subject.collect::<String>()),
+        format!("admission   {admission}"),
+        format!("passed      {}", gates.join(", ")),
+    ];
+    for kind in &KINDS {
+        lines.push(format!("{}: {}", kind.name, facts(kind.name, inputs)));
+        lines.push(format!("  claims          {}", kind.claims));
+        lines.push(format!("  does not claim  {}", kind.not));
+    }
+    for waiver in inputs
+        .mutation
+        .waived
+        .iter()
+        .chain(&inputs.mutation.unjudged)
+    {
+        lines.push(format!(
+            "waived {}: {}",
+            escape(&waiver.mutant, 200),
+            escape(&waiver.reason, 200)
+        ));
+    }
+    lines.join("\n")
+}
+
+/// What a kind says, in one line.
+fn facts(kind: &str, inputs: &Inputs) -> String {
+    match kind {
+        "request" => format!(
+            "commit {} on {} of {}, attempt {}",
+            inputs.request.head,
+            inputs.request.baseline,
+            escape(&inputs.request.repository, 80),
+            inputs.request.attempt
+        ),
+        "witness" => format!(
+            "{} cases, {}, commitment {}",
+            inputs.witness.cases,
+            if inputs.witness.public {
+                "public"
+            } else {
+                "private"
+            },
+            inputs.witness.commitment
+        ),
+        "image-digest" => escape(&inputs.image_digest.version, 80),
+        "sandbox-spec" => format!("{} limits and privileges", inputs.sandbox_spec.asked.len()),
+        "attestation" => format!(
+            "{}, kernel {}, {} readings, {} acts denied",
+            escape(&inputs.attestation.backend, 40),
+            escape(&inputs.attestation.kernel, 80),
+            inputs.attestation.found.len(),
+            inputs.attestation.denied.len()
+        ),
+        "session-build" => built(inputs),
+        "session-execution" => format!(
+            "{} cases, {} runs each",
+            inputs.session_execution.cases, inputs.session_execution.runs_per_case
+        ),
+        "mutation" => mutated(inputs),
+        "capture" => captured(inputs),
+        _ => format!("depth {}", inputs.lineage.depth),
+    }
+}
+
+fn built(inputs: &Inputs) -> String {
+    let build = &inputs.session_build;
+    format!(
+        "profile {}, {} dependencies{}{}",
+        escape(&build.profile, 40),
+        build.packages.len(),
+        if build.build_scripts {
+            ", build scripts ran"
+        } else {
+            ""
+        },
+        if build.proc_macros {
+            ", procedural macros ran"
+        } else {
+            ""
+        }
+    )
+}
+
+fn mutated(inputs: &Inputs) -> String {
+    let mutation = &inputs.mutation;
+    let killed = mutation.killed_by.iter();
+    let killed: Vec<String> = killed
+        .map(|(class, count)| format!("{count} by {}", escape(class, 40)))
+        .collect();
+    format!(
+        "{} mutants, {} viable; killed {}; {} survived, {} waived, {} places waived unjudged",
+        mutation.generated,
+        mutation.viable,
+        if killed.is_empty() {
+            "none".to_owned()
+        } else {
+            killed.join(", ")
+        },
+        mutation.survived,
+        mutation.waived.len(),
+        mutation.unjudged.len()
+    )
+}
+
+fn captured(inputs: &Inputs) -> String {
+    let capture = &inputs.capture;
+    let narrowed = capture.narrowed.as_ref();
+    let narrowed = narrowed.map_or_else(String::new, |narrowed| {
+        format!(", narrowed to {} paths", narrowed.paths.len())
+    });
+    format!(
+        "{} changed paths, bundle of {} bytes{narrowed}",
+        capture.changed_paths, capture.bundle_bytes
+    )
+}

@@ -1,0 +1,215 @@
+//! `flights key`, and the key that a command signs with.
+
+mod list;
+mod passphrase;
+mod revoke;
+
+use crate::show::{self, Format};
+use crate::{FlightsCode, ssh_agent, state};
+use clap::{Args, Subcommand};
+use flightproof_certifier::key::{LockEntropy, PublicKey, SecretKey, Signer};
+use flightproof_core::{Exit, Refusal};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Largest key file in bytes. A PEM of an Ed25519 key has about 120, under a passphrase 400.
+const MAX_KEY_FILE: u64 = 16 * 1024;
+
+/// What `--key` begins with for a key in an SSH agent.
+const AGENT: &str = "agent:";
+
+/// The key that a command signs with.
+#[derive(Clone, Args)]
+pub(super) struct SignerArgs {
+    /// Signing key: a PKCS#8 PEM file, or agent:NAME for a key in the SSH agent (key id or comment;
+    /// agent: alone for the only one); default: the one in the state directory.
+    #[arg(long, value_name = "FILE|agent:NAME")]
+    key: Option<PathBuf>,
+    /// File whose first line is the key's passphrase; /dev/fd/N for a descriptor. Default:
+    /// FLIGHTPROOF_PASSPHRASE_FILE, else the terminal.
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+}
+
+/// `flights key`.
+#[derive(Subcommand)]
+pub(super) enum KeyCommand {
+    /// Make an Ed25519 key pair: FILE (mode 0600, under a passphrase) and FILE.pub.
+    New(NewArgs),
+    /// List the keys that can sign: those in the state directory, and those of the SSH agent.
+    List,
+    /// Write the next version of a signed revocation list.
+    Revoke(revoke::RevokeArgs),
+}
+
+/// `flights key new`.
+#[derive(Args)]
+pub(super) struct NewArgs {
+    /// Where to; default: the state directory.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// File whose first line is the passphrase; /dev/fd/N for a descriptor. Default:
+    /// FLIGHTPROOF_PASSPHRASE_FILE, else the terminal.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_passphrase")]
+    passphrase_file: Option<PathBuf>,
+    /// Write the key as it is: whoever reads the file can sign.
+    #[arg(long)]
+    no_passphrase: bool,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// As the commands.
+pub(super) fn run(command: &KeyCommand, format: Format) -> Result<Exit, Refusal> {
+    match command {
+        KeyCommand::New(args) => new(args, format),
+        KeyCommand::List => list::list(format),
+        KeyCommand::Revoke(args) => revoke::revoke(args, format),
+    }
+}
+
+/// Makes a key pair. An existing file is never replaced.
+fn new(args: &NewArgs, format: Format) -> Result<Exit, Refusal> {
+    let path = match &args.out {
+        Some(path) => path.clone(),
+        None => default_path()?,
+    };
+    let public = public_path(&path);
+    for taken in [&path, &public] {
+        if taken.symlink_metadata().is_ok() {
+            return Err(key_file(taken, "exists already and is never replaced"));
+        }
+    }
+    let key = SecretKey::from_seed(state::entropy()?);
+    if args.no_passphrase {
+        write(&path, key.to_pem()?.as_bytes(), 0o600)?;
+    } else {
+        let passphrase = passphrase::of_new(args.passphrase_file.as_deref())?;
+        let pem = key.lock(&passphrase, lock_entropy()?)?;
+        write(&path, pem.as_bytes(), 0o600)?;
+    }
+    write(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
+    let (id, protected) = (key.public().id(), !args.no_passphrase);
+    match format {
+        Format::Human => show::print(&format!(
+            "key {id}\n  secret {}{}\n  public {}",
+            path.display(),
+            if protected {
+                " (under a passphrase)"
+            } else {
+                ""
+            },
+            public.display()
+        )),
+        Format::Json => show::print(
+            &serde_json::json!({
+                "schema": "flightproof/key/1", "keyid": id, "secret": path, "public": public,
+                "protected": protected,
+            })
+            .to_string(),
+        ),
+    }
+    Ok(Exit::Passed)
+}
+
+fn lock_entropy() -> Result<LockEntropy, Refusal> {
+    let mut entropy = LockEntropy {
+        salt: [0; 16],
+        iv: [0; 16],
+    };
+    let fresh = state::entropy()?;
+    entropy.salt.copy_from_slice(&fresh[..16]);
+    entropy.iv.copy_from_slice(&fresh[16..]);
+    Ok(entropy)
+}
+
+/// The key to sign with: the one named, else the one in the state directory.
+///
+/// # Errors
+/// `KEY_MISSING`; `KEY_FILE` for a file that others may read; `KEY_LOCKED`; what the key parser and
+/// the agent refuse.
+pub(super) fn signer(args: &SignerArgs) -> Result<Box<dyn Signer>, Refusal> {
+    let named = args.key.as_deref();
+    if let Some(name) = named
+        .and_then(Path::to_str)
+        .and_then(|p| p.strip_prefix(AGENT))
+    {
+        return Ok(Box::new(ssh_agent::find(name)?));
+    }
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => default_path()?,
+    };
+    let meta = fs::metadata(&path).map_err(|e| {
+        Refusal::from(FlightsCode::KeyMissing.refuse(format!("{}: {e}", path.display())))
+    })?;
+    let mode = meta.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(key_file(
+            &path,
+            format!("mode {mode:o}: others may read it"),
+        ));
+    }
+    let pem = read(&path)?;
+    if !SecretKey::is_locked(&pem) {
+        return Ok(Box::new(SecretKey::from_pem(&pem)?));
+    }
+    let passphrase = passphrase::of_existing(&path, args.passphrase_file.as_deref())?;
+    Ok(Box::new(SecretKey::unlock(&pem, &passphrase)?))
+}
+
+/// Reads a public key.
+///
+/// # Errors
+/// `KEY_FILE`; what the key parser refuses.
+pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
+    Ok(PublicKey::from_pem(&read(path)?)?)
+}
+
+/// The public half of the key in the state directory.
+///
+/// # Errors
+/// As [`public`].
+pub(super) fn own_public() -> Result<PublicKey, Refusal> {
+    public(&public_path(&default_path()?))
+}
+
+fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
+    state::write_new_file(path, pem, mode)
+        .map_err(|refusal| FlightsCode::KeyFile.refuse(refusal.detail).into())
+}
+
+fn read(path: &Path) -> Result<String, Refusal> {
+    let size = fs::metadata(path).map_err(|e| key_file(path, e))?.len();
+    if size > MAX_KEY_FILE {
+        return Err(key_file(
+            path,
+            format!("{size} bytes, at most {MAX_KEY_FILE} allowed"),
+        ));
+    }
+    fs::read_to_string(path).map_err(|e| key_file(path, e))
+}
+
+fn keys_directory() -> Result<PathBuf, Refusal> {
+    let keys = state::directory()?.join("keys");
+    state::private_directory(&keys)?;
+    Ok(keys)
+}
+
+fn default_path() -> Result<PathBuf, Refusal> {
+    Ok(keys_directory()?.join("flightproof.pem"))
+}
+
+fn public_path(secret: &Path) -> PathBuf {
+    let mut name = secret.as_os_str().to_owned();
+    name.push(".pub");
+    PathBuf::from(name)
+}
+
+fn key_file(path: &Path, reason: impl std::fmt::Display) -> Refusal {
+    FlightsCode::KeyFile
+        .refuse(format!("{}: {reason}", path.display()))
+        .into()
+}

@@ -1,0 +1,206 @@
+//! The certificate log of this machine: what was certified, admitted and refused, in files anybody
+//! can check. It has a key of its own, without a passphrase, since refusals are written too.
+
+use crate::{FlightsCode, state};
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::log::{Checkpoint, Entry, LogKey, LogName, Proof, Tree, stale_parts};
+use flightproof_core::{Digest, Refusal};
+use rustix::fs::FlockOperation;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Largest file of a log in bytes: 256 entries of 64 KiB.
+const MAX_FILE: u64 = 256 * (2 + 65_535);
+
+/// A log, held against everybody else who would write to it.
+pub struct Log {
+    directory: PathBuf,
+    /// The last checkpoint, kept outside the log: a log that is put back to an earlier state is
+    /// noticed.
+    seen: PathBuf,
+    key: SecretKey,
+    name: LogName,
+    tree: Tree,
+    /// Held until this is dropped.
+    _lock: fs::File,
+}
+
+impl Log {
+    /// Opens the log in the state directory, makes it if there is none, and checks all of it.
+    ///
+    /// # Errors
+    /// `STATE_UNAVAILABLE`; `LOG_BROKEN`, `CHECKPOINT_INVALID`, `LOG_INCONSISTENT`.
+    pub fn open() -> Result<Self, Refusal> {
+        let state = state::directory()?;
+        let directory = state.join("log");
+        state::private_directory(&directory)?;
+        let lock = lock(&directory.join("lock"))?;
+        let key = key(&directory)?;
+        let id = key.public().id().to_string();
+        let name: LogName = format!("flightproof.invalid/{}", &id[..16])
+            .parse()
+            .map_err(|e| broken(&directory, e))?;
+        let mut log = Self {
+            seen: state.join("log-seen"),
+            directory,
+            key,
+            name,
+            tree: Tree::default(),
+            _lock: lock,
+        };
+        log.load()?;
+        Ok(log)
+    }
+
+    fn load(&mut self) -> Result<(), Refusal> {
+        let seen = read_if_there(&self.seen)?;
+        let Some(note) = read_if_there(&self.directory.join("checkpoint"))? else {
+            return match seen {
+                None => self.write_checkpoint(),
+                Some(_) => Err(CertifierCode::LogInconsistent
+                    .refuse("the log is empty; it was not")
+                    .into()),
+            };
+        };
+        let key = self.public();
+        let checkpoint = Checkpoint::open(&note, &key)?;
+        let directory = self.directory.clone();
+        self.tree = Tree::read(&checkpoint, |path| {
+            let path = directory.join(path);
+            read_if_there(&path)?.ok_or_else(|| broken(&path, "is not there"))
+        })?;
+        if let Some(seen) = seen {
+            self.tree.continues(&Checkpoint::open(&seen, &key)?)?;
+        }
+        Ok(())
+    }
+
+    /// The log's name and public key.
+    pub fn public(&self) -> LogKey {
+        LogKey::new(self.name.clone(), self.key.public())
+    }
+
+    /// Its entries, oldest first.
+    ///
+    /// # Errors
+    /// `LOG_BROKEN`.
+    pub fn entries(&self) -> Result<Vec<Entry>, Refusal> {
+        let entries = self.tree.entries().iter();
+        Ok(entries
+            .map(|bytes| Entry::parse(bytes))
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Its head.
+    pub fn checkpoint(&self) -> Checkpoint {
+        self.tree.checkpoint(self.name.clone())
+    }
+
+    /// Whether an earlier head, saved elsewhere, is a prefix of it.
+    ///
+    /// # Errors
+    /// `CHECKPOINT_INVALID`, `LOG_INCONSISTENT`.
+    pub fn continues(&self, note: &[u8]) -> Result<Checkpoint, Refusal> {
+        let earlier = Checkpoint::open(note, &self.public())?;
+        self.tree.continues(&earlier)?;
+        Ok(earlier)
+    }
+
+    /// Adds an entry. The files are on disk before the checkpoint speaks of them, so a run that dies
+    /// in between leaves the log as it was. Returns the entry's place.
+    ///
+    /// # Errors
+    /// `LOG_BROKEN`, `STATE_UNAVAILABLE`.
+    pub fn append(&mut self, entry: &Entry) -> Result<u64, Refusal> {
+        let index = self.tree.entries().len();
+        self.tree.append(entry.bytes()?)?;
+        for file in self.tree.tail() {
+            let path = self.directory.join(&file.path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|e| unavailable(folder, e))?;
+            }
+            state::write_file(&path, &file.bytes, 0o644)?;
+        }
+        self.write_checkpoint()?;
+        for path in stale_parts(index + 1) {
+            // What stays takes room and nothing else.
+            let _ = fs::remove_file(self.directory.join(path));
+        }
+        Ok(index as u64)
+    }
+
+    /// The proof for the last entry about a certificate.
+    pub fn prove(&self, certificate: Digest) -> Result<Option<Proof>, Refusal> {
+        let entries = self.entries()?;
+        let about = |entry: &Entry| entry.event.certificate() == Some(certificate);
+        Ok(entries.iter().rposition(about).map(|index| Proof {
+            entry: self.tree.entries()[index].clone(),
+            index: index as u64,
+            path: self.tree.path(index),
+            checkpoint: self.checkpoint().sign(&self.key),
+        }))
+    }
+
+    fn write_checkpoint(&self) -> Result<(), Refusal> {
+        let note = self.checkpoint().sign(&self.key);
+        state::write_file(&self.directory.join("checkpoint"), note.as_bytes(), 0o644)?;
+        state::write_file(&self.seen, note.as_bytes(), 0o600)
+    }
+}
+
+/// Adds an entry to the log of this machine.
+///
+/// # Errors
+/// As [`Log::open`] and [`Log::append`].
+pub fn append(entry: &Entry) -> Result<u64, Refusal> {
+    Log::open()?.append(entry)
+}
+
+fn key(directory: &Path) -> Result<SecretKey, Refusal> {
+    let path = directory.join("key.pem");
+    if let Some(pem) = read_if_there(&path)? {
+        let pem = String::from_utf8(pem).map_err(|e| broken(&path, e))?;
+        return Ok(SecretKey::from_pem(&pem)?);
+    }
+    let key = SecretKey::from_seed(state::entropy()?);
+    state::write_new_file(&path, key.to_pem()?.as_bytes(), 0o600)?;
+    Ok(key)
+}
+
+fn lock(path: &Path) -> Result<fs::File, Refusal> {
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(|e| unavailable(path, e))?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(|e| unavailable(path, e))?;
+    Ok(file)
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Refusal> {
+    use std::io::Read as _;
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(unavailable(path, e)),
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| unavailable(path, e))?;
+    Ok(Some(bytes))
+}
+
+fn broken(path: &Path, reason: impl std::fmt::Display) -> Refusal {
+    CertifierCode::LogBroken
+        .refuse(format_args!("{}: {reason}", path.display()))
+        .into()
+}
+
+fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {
+    FlightsCode::StateUnavailable
+        .refuse(format!("{}: {reason}", path.display()))
+        .into()
+}

@@ -1,0 +1,533 @@
+//! What is made beside a certificate: second statements, exceptions, revocation lists, the log, opened
+//! cases, and what is derived for other programs.
+
+use crate::environment::{Environment, Run};
+use crate::verify::POLICY;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// A certified commit, and keys `lead` and `clerk` beside the one that certified.
+struct Scene {
+    environment: Environment,
+    certificate: String,
+    repo: String,
+    ids: BTreeMap<&'static str, Value>,
+}
+
+impl Scene {
+    fn of(environment: Environment, more: &[&str]) -> Self {
+        let run = environment.certify("candidate", more);
+        assert_eq!(run.code, 0, "{}", run.text);
+        let mut ids = BTreeMap::new();
+        for name in ["lead", "clerk"] {
+            let made = environment.flights(&[
+                "key",
+                "new",
+                "--no-passphrase",
+                "--out",
+                name,
+                "--format",
+                "json",
+            ]);
+            ids.insert(name, made.json()["keyid"].clone());
+        }
+        let listed = environment
+            .flights(&["key", "list", "--format", "json"])
+            .json();
+        ids.insert("judge", listed["keys"][0]["keyid"].clone());
+        // A later flight moves what is in its output directory aside.
+        let kept = environment.path("work/certificate.dsse.json");
+        fs::copy(environment.path("out/certificate.dsse.json"), &kept).unwrap();
+        let certificate = text(&kept);
+        let repo = text(&environment.path("repo"));
+        Self {
+            environment,
+            certificate,
+            repo,
+            ids,
+        }
+    }
+
+    fn new() -> Self {
+        Self::of(Environment::with_pricing(), &[])
+    }
+
+    fn public(&self, name: &str) -> String {
+        match name {
+            "judge" => self.environment.public_key(),
+            name => text(&self.environment.path("work").join(format!("{name}.pub"))),
+        }
+    }
+
+    /// The ordinary policy with one more rule.
+    fn policy(&self, field: &str, rule: Value) -> String {
+        let mut policy: Value = serde_json::from_str(POLICY).unwrap();
+        policy["keys"] = json!([self.ids["judge"]]);
+        policy[field] = rule;
+        self.environment.write("policy.json", &policy.to_string())
+    }
+
+    fn flights(&self, args: &[&str]) -> Run {
+        self.environment
+            .flights(&[args, &["--format", "json"]].concat())
+    }
+
+    /// `cert verify` of the candidate under `policy.json`, with all three keys.
+    fn verify(&self, candidate: &str, more: &[&str]) -> Run {
+        let keys = ["judge", "lead", "clerk"].map(|name| self.public(name));
+        let policy = text(&self.environment.path("policy.json"));
+        let mut args = vec!["cert", "verify", &self.certificate, "--repo", &self.repo];
+        args.extend(["--subject", candidate, "--policy", &policy]);
+        keys.iter().for_each(|key| args.extend(["--key", key]));
+        args.extend(more);
+        self.flights(&args)
+    }
+
+    fn admit(&self, key: &str) -> Run {
+        let keys = ["judge", "lead", "clerk"].map(|name| self.public(name));
+        let policy = text(&self.environment.path("policy.json"));
+        let mut args = vec!["admit", &self.certificate, "--repo", &self.repo];
+        args.extend(["--branch", "release", "--policy", &policy, "--key", key]);
+        keys.iter().for_each(|key| args.extend(["--trust", key]));
+        self.flights(&args)
+    }
+
+    fn tip(&self) -> String {
+        self.environment.git(&["rev-parse", "release"])
+    }
+}
+
+#[test]
+fn a_certificate_is_shown_with_what_it_claims_and_what_not() {
+    let scene = Scene::new();
+    let judge = scene.public("judge");
+    let run = scene
+        .environment
+        .flights(&["cert", "show", &scene.certificate, "--key", &judge]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    for line in [
+        "admission   held: it alone lets nothing in",
+        "passed      lineage, dependency, fence, build, correctness, mutation, determinism",
+        "  does not claim  that the cases are complete",
+        "  claims          exactly these source and dependency bytes compiled, offline, in this session",
+        "lineage: depth 0",
+    ] {
+        assert!(
+            run.stdout.lines().any(|l| l == line),
+            "{line}: {}",
+            run.text
+        );
+    }
+    assert!(run.stdout.contains("\nsignature   by "), "{}", run.text);
+    let unchecked = scene
+        .environment
+        .flights(&["cert", "show", &scene.certificate]);
+    assert!(
+        unchecked.stdout.contains("NOT CHECKED"),
+        "{}",
+        unchecked.text
+    );
+    let document = scene.flights(&["cert", "show", &scene.certificate]).json();
+    assert_eq!(document["signatureChecked"], false);
+    assert_eq!(document["claims"].as_array().unwrap().len(), 10);
+    let by_other = scene.flights(&[
+        "cert",
+        "show",
+        &scene.certificate,
+        "--key",
+        &scene.public("lead"),
+    ]);
+    assert_eq!(by_other.json()["code"], "certifier/SIGNATURE_INVALID");
+}
+
+#[test]
+fn two_others_let_a_commit_in_and_the_branch_moves_with_the_second() {
+    let scene = Scene::new();
+    let rule = json!({"keys": [scene.ids["lead"], scene.ids["clerk"], scene.ids["judge"]], "threshold": 2, "other_than_signer": true});
+    scene.policy("admission", rule);
+    let before = scene.tip();
+    let missing = scene.verify("candidate", &[]);
+    assert_eq!(missing.json()["code"], "certifier/ADMISSION_MISSING");
+    assert_eq!(missing.code, 13);
+
+    assert_eq!(scene.admit("lead").json()["verdict"], "held");
+    assert_eq!(
+        scene.admit("lead").json()["verdict"],
+        "held",
+        "the same key twice"
+    );
+    let judge = text(&scene.environment.state().join("keys/flightproof.pem"));
+    let own = scene.admit(&judge);
+    assert_eq!(own.json()["verdict"], "held", "{}", own.text);
+    assert_eq!(scene.tip(), before);
+    let admitted = scene.admit("clerk");
+    assert_eq!(admitted.json()["verdict"], "admitted", "{}", admitted.text);
+    assert_ne!(scene.tip(), before);
+    assert_eq!(
+        scene.tip(),
+        scene.environment.git(&["rev-parse", "candidate"])
+    );
+
+    let admission = text(&scene.environment.path("work/admission.dsse.json"));
+    let verified = scene.verify("candidate", &["--admission", &admission]);
+    assert_eq!(verified.code, 0, "{}", verified.text);
+    assert!(
+        verified.stdout.contains("let into release by"),
+        "{}",
+        verified.text
+    );
+
+    let again = scene.admit("clerk");
+    assert_eq!(
+        again.json()["verdict"],
+        "admitted",
+        "the same request again"
+    );
+}
+
+#[test]
+fn whoever_may_not_admit_admits_nothing_and_the_log_says_so() {
+    let scene = Scene::new();
+    scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));
+    let before = scene.tip();
+    let refused = scene.admit("clerk");
+    assert_eq!(refused.json()["code"], "certifier/KEY_UNAUTHORIZED");
+    assert_eq!(refused.code, 13);
+    assert_eq!(scene.tip(), before);
+    assert!(!scene.environment.path("work/admission.dsse.json").exists());
+    let log = scene.flights(&["cert", "log", "show"]).json();
+    let entries = log["entries"].as_array().unwrap();
+    let kinds: Vec<&str> = entries
+        .iter()
+        .map(|e| e["event"]["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["certified", "refused"]);
+    assert_eq!(entries[1]["event"]["code"], "certifier/KEY_UNAUTHORIZED");
+
+    // A commit whose parent is another than the certified one.
+    let main = scene.environment.git(&["rev-parse", "main"]);
+    assert_eq!(before, main);
+    let elsewhere = text(&scene.environment.path("elsewhere"));
+    let cloned = Command::new("git")
+        .args(["init", "--quiet", &elsewhere])
+        .status()
+        .unwrap();
+    assert!(cloned.success());
+    let keys = scene.public("judge");
+    let policy = text(&scene.environment.path("policy.json"));
+    let refused = scene.flights(&[
+        "admit",
+        &scene.certificate,
+        "--repo",
+        &elsewhere,
+        "--branch",
+        "main",
+        "--policy",
+        &policy,
+        "--trust",
+        &keys,
+        "--key",
+        "lead",
+    ]);
+    assert_eq!(
+        refused.json()["code"],
+        "importer/UNKNOWN_REVISION",
+        "{}",
+        refused.text
+    );
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_and_an_old_list_is_noticed() {
+    let scene = Scene::new();
+    scene.policy(
+        "revocations",
+        json!({"list": "team", "keys": [scene.ids["lead"]]}),
+    );
+    let id = scene.flights(&["cert", "show", &scene.certificate]).json()["certificate"].clone();
+    let id = id.as_str().unwrap();
+    let revoke = |more: &[&str]| {
+        let args = ["key", "revoke", "--list", "list.json", "--key", "lead"];
+        scene.flights(&[&args[..], more].concat())
+    };
+    assert_eq!(revoke(&[]).json()["code"], "flights/LIST_MISSING");
+    let first = revoke(&["--new", "team"]);
+    assert_eq!(first.code, 0, "{}", first.text);
+    assert_eq!(
+        revoke(&["--new", "team"]).json()["code"],
+        "flights/LIST_MISSING"
+    );
+    assert_eq!(
+        scene.verify("candidate", &[]).json()["code"],
+        "certifier/REVOCATION_UNAVAILABLE"
+    );
+    let good = scene.verify("candidate", &["--revocations", "list.json"]);
+    assert_eq!(good.code, 0, "{}", good.text);
+
+    fs::copy(
+        scene.environment.path("work/list.json"),
+        scene.environment.path("work/old.json"),
+    )
+    .unwrap();
+    assert_eq!(
+        revoke(&["--certificate", id, "--reason", "a mistake"]).code,
+        0
+    );
+    let revoked = scene.verify("candidate", &["--revocations", "list.json"]);
+    assert_eq!(revoked.json()["code"], "certifier/CERTIFICATE_REVOKED");
+    let rolled = scene.verify("candidate", &["--revocations", "old.json"]);
+    assert_eq!(rolled.json()["code"], "certifier/REVOCATION_ROLLED_BACK");
+    let judge = scene.ids["judge"].as_str().unwrap();
+    let third = revoke(&[judge, "--reason", "lost"]);
+    assert!(
+        third.stdout.contains("version 3: 1 keys, 1 certificates"),
+        "{}",
+        third.text
+    );
+    let gone = scene.verify("candidate", &["--revocations", "list.json"]);
+    assert_eq!(gone.json()["code"], "certifier/KEY_REVOKED");
+    let by_other = scene.flights(&["key", "revoke", "--list", "list.json", "--key", "clerk"]);
+    assert_eq!(by_other.json()["code"], "certifier/SIGNATURE_INVALID");
+}
+
+#[test]
+fn an_exception_excuses_one_certificate_from_one_rule_and_is_said() {
+    let environment = Environment::with_pricing();
+    let witness = crate::environment::workspace().join("flights/witness/pricing.json");
+    let mut witness: Value = serde_json::from_slice(&fs::read(witness).unwrap()).unwrap();
+    witness["public"] = json!(true);
+    let witness = environment.write("public.json", &witness.to_string());
+    let scene = Scene::of(environment, &["--witness", &witness]);
+    scene.policy("exceptions", json!({"keys": [scene.ids["lead"]]}));
+    let refused = scene.verify("candidate", &[]);
+    assert_eq!(refused.json()["code"], "certifier/WITNESS_PUBLIC");
+    let judge = scene.public("judge");
+    let except = |more: &[&str]| {
+        let args = [
+            "cert",
+            "except",
+            &scene.certificate,
+            "--trust",
+            &judge,
+            "-o",
+            "exception.json",
+            "--key",
+            "lead",
+            "--reason",
+            "the cases are those of the standard",
+        ];
+        scene.flights(&[&args[..], more].concat())
+    };
+    let forbidden = except(&["--code", "archive/PREFIX_CONFLICT"]);
+    assert_eq!(forbidden.json()["code"], "certifier/EXCEPTION_FORBIDDEN");
+    let gateless = except(&["--code", "GATE_MISSING"]);
+    assert_eq!(gateless.json()["code"], "certifier/EXCEPTION_INVALID");
+    let made = except(&["--code", "WITNESS_PUBLIC"]);
+    assert_eq!(made.code, 0, "{}", made.text);
+    let verified = scene.verify("candidate", &["--exception", "exception.json"]);
+    assert_eq!(verified.code, 0, "{}", verified.text);
+    let note = verified.json()["notes"][0].as_str().unwrap().to_owned();
+    assert!(
+        note.starts_with("excused certifier/WITNESS_PUBLIC until"),
+        "{note}"
+    );
+}
+
+#[test]
+fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
+    let scene = Scene::new();
+    let refused = scene.environment.certify("no-such-branch", &[]);
+    assert_eq!(refused.code, 2, "{}", refused.text);
+    let log = scene.flights(&["cert", "log", "show"]).json();
+    assert_eq!(log["size"], 2);
+    assert_eq!(
+        log["entries"][1]["event"]["code"],
+        "importer/UNKNOWN_REVISION"
+    );
+    scene.policy("log", json!({"key": log["key"]}));
+    assert_eq!(
+        scene.verify("candidate", &[]).json()["code"],
+        "certifier/INCLUSION_MISSING"
+    );
+    let proven = scene.flights(&["cert", "log", "prove", &scene.certificate, "-o", "proof"]);
+    assert_eq!(proven.code, 0, "{}", proven.text);
+    let verified = scene.verify("candidate", &["--proof", "proof"]);
+    assert_eq!(verified.code, 0, "{}", verified.text);
+    assert!(
+        verified.stdout.contains("entry 0 of 2 in the log"),
+        "{}",
+        verified.text
+    );
+
+    let state = scene.environment.state();
+    fs::copy(
+        state.join("log/checkpoint"),
+        scene.environment.path("work/saved"),
+    )
+    .unwrap();
+    let judge = scene.public("judge");
+    let appended = scene.flights(&["cert", "log", "append", &scene.certificate, "--key", &judge]);
+    assert_eq!(appended.code, 0, "{}", appended.text);
+    let check = || scene.flights(&["cert", "log", "check", "--checkpoint", "saved"]);
+    assert_eq!(check().code, 0, "{}", check().text);
+
+    // The whole folder put back: the head that was seen is newer.
+    let before = scene.environment.path("before");
+    crate::environment::copy(&state.join("log"), &before);
+    scene.flights(&["cert", "log", "append", &scene.certificate, "--key", &judge]);
+    fs::rename(state.join("log"), scene.environment.path("aside")).unwrap();
+    crate::environment::copy(&before, &state.join("log"));
+    assert_eq!(check().json()["code"], "certifier/LOG_INCONSISTENT");
+    fs::remove_dir_all(state.join("log")).unwrap();
+    fs::rename(scene.environment.path("aside"), state.join("log")).unwrap();
+    assert_eq!(check().code, 0);
+
+    let bundle = state.join("log/tile/entries/000.p/4");
+    let text = fs::read(&bundle).unwrap();
+    let changed = String::from_utf8_lossy(&text).replace("UNKNOWN_REVISION", "UNKNOWN_REVISIOM");
+    fs::write(&bundle, changed).unwrap();
+    assert_eq!(check().json()["code"], "certifier/LOG_BROKEN");
+    // A flight whose refusal cannot be written down says so.
+    let unlogged = scene
+        .environment
+        .certify("no-such-branch", &["--format", "json"]);
+    let note = unlogged.json()["notes"][0].as_str().unwrap().to_owned();
+    assert!(note.contains("certifier/LOG_BROKEN"), "{note}");
+    let other = scene.flights(&["cert", "log", "prove", "proof", "-o", "x"]);
+    assert_ne!(other.code, 0);
+}
+
+#[test]
+fn a_certificate_that_was_never_logged_has_no_proof() {
+    let environment = Environment::new();
+    let kept = crate::environment::workspace().join("fixtures/formats/certificate.dsse.json");
+    let run = environment.flights(&[
+        "cert",
+        "log",
+        "prove",
+        kept.to_str().unwrap(),
+        "-o",
+        "proof",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(run.json()["code"], "flights/NOT_IN_LOG", "{}", run.text);
+}
+
+#[test]
+fn one_case_is_opened_for_whoever_has_the_certificate() {
+    let scene = Scene::new();
+    let witness = crate::environment::workspace().join("flights/witness/pricing.json");
+    let cases: Value = serde_json::from_slice(&fs::read(&witness).unwrap()).unwrap();
+    let (first, second) = (&cases["cases"][0]["id"], &cases["cases"][1]["id"]);
+    let (first, second) = (first.as_str().unwrap(), second.as_str().unwrap());
+    let opening = text(&scene.environment.path("out/opening.json"));
+    let witness = text(&witness);
+    let open = |case: &str, opening: &str| {
+        scene.flights(&[
+            "cert",
+            "open-case",
+            "--witness",
+            &witness,
+            "--opening",
+            opening,
+            "--case",
+            case,
+            "-o",
+            "case.json",
+        ])
+    };
+    assert_eq!(open(first, &opening).code, 0);
+    let opened = fs::read_to_string(scene.environment.path("work/case.json")).unwrap();
+    assert!(
+        opened.contains(first) && !opened.contains(second),
+        "{opened}"
+    );
+    let judge = scene.public("judge");
+    let check = || {
+        scene.flights(&[
+            "cert",
+            "check-case",
+            &scene.certificate,
+            "case.json",
+            "--key",
+            &judge,
+        ])
+    };
+    assert_eq!(check().code, 0, "{}", check().text);
+    fs::write(
+        scene.environment.path("work/case.json"),
+        opened.replace("\"index\":0", "\"index\":1"),
+    )
+    .unwrap();
+    assert_eq!(check().json()["code"], "certifier/CASE_MISMATCH");
+    assert_eq!(
+        open("no-such-case", &opening).json()["code"],
+        "flights/WITNESS_UNREADABLE"
+    );
+    assert_eq!(
+        open(first, &scene.certificate).json()["code"],
+        "flights/OPENING_UNREADABLE"
+    );
+}
+
+#[test]
+fn other_programs_check_what_is_derived() {
+    let scene = Scene::new();
+    let out = |name: &str| scene.environment.path("out").join(name);
+    let judge = scene.flights(&["key", "list"]).json()["keys"][0]["ssh"].clone();
+    let allowed = format!(
+        "judge namespaces=\"certificate@flightproof.dev\" {}\n",
+        judge.as_str().unwrap()
+    );
+    let allowed = scene.environment.write("allowed", &allowed);
+    let keygen = |namespace: &str| {
+        Command::new("ssh-keygen")
+            .args([
+                "-Y", "verify", "-f", &allowed, "-I", "judge", "-n", namespace, "-s",
+            ])
+            .arg(out("certificate.dsse.json.sig"))
+            .stdin(fs::File::open(out("certificate.dsse.json")).unwrap())
+            .output()
+            .expect("ssh-keygen is installed: it is what checks us from outside")
+    };
+    let good = keygen("certificate@flightproof.dev");
+    assert!(
+        good.status.success(),
+        "{}",
+        String::from_utf8_lossy(&good.stdout)
+    );
+    assert!(!keygen("file").status.success());
+    let mut bytes = fs::read(out("certificate.dsse.json")).unwrap();
+    bytes[40] ^= 1;
+    fs::write(out("certificate.dsse.json"), bytes).unwrap();
+    assert!(!keygen("certificate@flightproof.dev").status.success());
+
+    let key = fs::read_to_string(scene.public("judge")).unwrap();
+    let key = flightproof_certifier::key::PublicKey::from_pem(&key).unwrap();
+    let statement = |name: &str| -> Value {
+        let signed =
+            flightproof_certifier::dsse::open(&fs::read(out(name)).unwrap(), &[key], 1).unwrap();
+        serde_json::from_slice(signed.bytes()).unwrap()
+    };
+    let result = statement("test-result.dsse.json");
+    assert_eq!(
+        result["predicateType"],
+        "https://in-toto.io/attestation/test-result/v0.1"
+    );
+    assert_eq!(result["predicate"]["result"], "PASSED");
+    assert_eq!(
+        result["predicate"]["passedTests"].as_array().unwrap().len(),
+        7
+    );
+    let svr = statement("svr.dsse.json");
+    assert_eq!(svr["predicate"]["properties"][5], "FLIGHTPROOF_MUTATION");
+    assert_eq!(svr["subject"], result["subject"]);
+}
