@@ -316,6 +316,11 @@ pub fn refusal(stage: &str, refusal: &Refusal, format: Format) {
     verdict(&Verdict::refused(stage, refusal), format);
 }
 
+/// A refusal beside a document that standard output has already.
+pub fn aside(refusal: &Refusal) {
+    let _ = writeln!(std::io::stderr(), "{}: {}", refusal.code(), refusal.detail);
+}
+
 /// What an earlier run left and this one dealt with. Always said, for a program to log as well.
 pub fn recovered(lines: &[String]) {
     for line in lines {

@@ -116,7 +116,7 @@ fn pack(changes: &[Change]) -> Result<(paws::Changeset, Vec<u8>), Refusal> {
     let old = side(|change| change.old.as_ref())?;
     let new = side(|change| change.new.as_ref())?;
     let target = paws::read(&new.bytes).map_err(unfit)?;
-    Ok(paws::pack_changeset(&old.snapshot, &target).map_err(unfit)?)
+    paws::pack_changeset(&old.snapshot, &target).map_err(unfit)
 }
 
 /// A change that a working tree cannot take in one step.

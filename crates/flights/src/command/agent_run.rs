@@ -111,13 +111,19 @@ fn expected(
             last.unwrap_or("unsaid")
         )
     };
-    Err(FlightsCode::VerdictUnexpected
-        .refuse(format!(
-            "expected {}, got {}",
-            said(expect.attempts, expect.code.as_deref(), last),
-            said(found.attempts, found.code, found.last)
-        ))
-        .into())
+    let unexpected = Refusal::from(FlightsCode::VerdictUnexpected.refuse(format!(
+        "expected {}, got {}",
+        said(expect.attempts, expect.code.as_deref(), last),
+        said(found.attempts, found.code, found.last)
+    )));
+    match format {
+        Format::Human => Err(unexpected),
+        // What came of the flight is the one document; that it was not expected is said beside it.
+        Format::Json => {
+            show::aside(&unexpected);
+            Ok(unexpected.exit())
+        }
+    }
 }
 
 fn print(report: &Report, format: Format) {

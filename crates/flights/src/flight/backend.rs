@@ -182,24 +182,41 @@ pub fn describe(engine: &Engine) -> String {
 /// # Errors
 /// `IMAGE_UNNAMED`.
 pub fn only_image(engine: &Engine) -> Result<Digest, Refusal> {
-    match session_images(engine)?.as_slice() {
-        [(_, id)] => Ok(*id),
+    let images = session_images(engine)?;
+    let ids: Vec<Digest> = images.iter().map(|(_, id)| *id).collect();
+    the_only(&engine.endpoint().to_string(), &ids)
+}
+
+fn the_only(endpoint: &str, images: &[Digest]) -> Result<Digest, Refusal> {
+    match images {
+        [id] => Ok(*id),
         [] => Err(FlightsCode::ImageUnnamed
-            .refuse(format!("{} has no session image", engine.endpoint()))
+            .refuse(format!("{endpoint} has no session image"))
             .into()),
         several => {
-            let named: Vec<String> = several
-                .iter()
-                .map(|(_, id)| format!("sha256:{id}"))
-                .collect();
+            let named: Vec<String> = several.iter().map(|id| format!("sha256:{id}")).collect();
             Err(FlightsCode::ImageUnnamed
                 .refuse(format!(
-                    "{} has {} session images: {}",
-                    engine.endpoint(),
+                    "{endpoint} has {} session images: {}",
                     named.len(),
                     named.join(", ")
                 ))
                 .into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_image_is_meant_is_not_guessed() {
+        let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
+        assert_eq!(the_only("e", &[one]).unwrap(), one);
+        for images in [&[][..], &[one, other]] {
+            let refusal = the_only("e", images).unwrap_err();
+            assert_eq!(refusal.code(), "flights/IMAGE_UNNAMED");
         }
     }
 }

@@ -33,16 +33,20 @@ pub(super) fn check<'a>(
     paths: impl Iterator<Item = &'a RelPath>,
 ) -> Result<(), Refusal> {
     profile.check(paths)?;
-    // It would be taken for what the Rust gates judge, and none of them is passed here.
-    let is_rust = |path: &&RelPath| path.as_str().to_ascii_lowercase().ends_with(".rs");
-    let mut changed = captured.changes.iter().map(|change| &change.path);
-    match changed.find(is_rust) {
+    one_language(&profile.name, captured.changes.iter().map(|c| &c.path))
+}
+
+/// A Rust file would be taken for what the Rust gates judge, and none of them is passed here.
+fn one_language<'a>(
+    language: &str,
+    mut changed: impl Iterator<Item = &'a RelPath>,
+) -> Result<(), Refusal> {
+    match changed.find(|path| path.as_str().to_ascii_lowercase().ends_with(".rs")) {
         None => Ok(()),
         Some(path) => Err(FlightsCode::LanguageMixed
             .refuse(format!(
-                "{} in a flight of {}",
-                escape(path.as_str(), 200),
-                profile.name
+                "{} in a flight of {language}",
+                escape(path.as_str(), 200)
             ))
             .into()),
     }
@@ -93,6 +97,24 @@ impl Shop {
         match self {
             Self::Rust(shop) => shop.build(session, order),
             Self::Other(shop) => shop.build(session, order),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rust_file_does_not_ride_along_in_a_flight_of_another_language() {
+        let change = |names: &[&str]| {
+            let paths: Vec<RelPath> = names.iter().map(|n| RelPath::new(*n).unwrap()).collect();
+            one_language("c", paths.iter())
+        };
+        assert!(change(&["src/price.c", "src/rs.h", "docs/x.rst"]).is_ok());
+        for hidden in ["build.rs", "src/LIB.RS"] {
+            let refusal = change(&["src/price.c", hidden]).unwrap_err();
+            assert_eq!(refusal.code(), "flights/LANGUAGE_MIXED");
         }
     }
 }

@@ -51,7 +51,10 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     };
     assert_snapshot!(names("out"), @r#"
     certificate.dsse.json
+    certificate.dsse.json.sig
     opening.json
+    svr.dsse.json
+    test-result.dsse.json
     verdict.json
     "#);
     assert_snapshot!(names("home"), @"

@@ -268,7 +268,9 @@ fn durations(text: &str) -> String {
         let number = words[i].trim_start_matches('(');
         let followed = words[i + 1] == "s" || words[i + 1].starts_with("s)");
         if followed && number.contains('.') && number.parse::<f64>().is_ok() {
-            words[i] = words[i].replace(|c: char| c.is_ascii_digit(), "_");
+            // However many digits: a busy machine takes ten seconds for what else takes one.
+            let open = if words[i].starts_with('(') { "(" } else { "" };
+            words[i] = format!("{open}_.__");
         }
     }
     words.join(" ")
