@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_rust_file_does_not_ride_along_in_a_flight_of_another_language() {
         let change = |names: &[&str]| {
-            let paths: Vec<RelPath> = names.iter().map(|n| RelPath::new(*n).unwrap()).collect();
+            let paths: Vec<RelPath> = names.iter().map(|n| RelPath::new(n).unwrap()).collect();
             one_language("c", paths.iter())
         };
         assert!(change(&["src/price.c", "src/rs.h", "docs/x.rst"]).is_ok());

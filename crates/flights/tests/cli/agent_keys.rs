@@ -23,9 +23,10 @@ impl Agent {
             .stderr(Stdio::null())
             .spawn()
             .expect("ssh-agent is installed: keys in it are a promise");
+        let agent = Self { process, socket };
         for _ in 0..200 {
-            if socket.exists() {
-                return Self { process, socket };
+            if agent.socket.exists() {
+                return agent;
             }
             std::thread::sleep(Duration::from_millis(25));
         }

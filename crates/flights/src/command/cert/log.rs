@@ -10,7 +10,7 @@ use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::log::{Entry, Event};
 use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, Verdict};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Largest checkpoint in bytes.
 const MAX_CHECKPOINT: usize = 16 * 1024;
@@ -138,12 +138,7 @@ fn check(checkpoint: Option<&PathBuf>, log: &Log, format: Format) -> Result<(), 
     Ok(())
 }
 
-fn prove(
-    certificate: &PathBuf,
-    output: &PathBuf,
-    log: &Log,
-    format: Format,
-) -> Result<(), Refusal> {
+fn prove(certificate: &Path, output: &Path, log: &Log, format: Format) -> Result<(), Refusal> {
     input::parent(output)?;
     let payload = dsse::unchecked(&envelope(certificate)?, PAYLOAD_TYPE)?;
     let id = Digest::of(&payload);
