@@ -69,6 +69,18 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     .local/state/flightproof/ledger/admission.lock
     .local/state/flightproof/ledger/ledger.anchor
     .local/state/flightproof/ledger/ledger.sqlite
+    .local/state/flightproof/log-seen
+    .local/state/flightproof/log/
+    .local/state/flightproof/log/checkpoint
+    .local/state/flightproof/log/key.pem
+    .local/state/flightproof/log/lock
+    .local/state/flightproof/log/tile/
+    .local/state/flightproof/log/tile/0/
+    .local/state/flightproof/log/tile/0/000.p/
+    .local/state/flightproof/log/tile/0/000.p/1
+    .local/state/flightproof/log/tile/entries/
+    .local/state/flightproof/log/tile/entries/000.p/
+    .local/state/flightproof/log/tile/entries/000.p/1
     .local/state/flightproof/sessions/
     ");
 }
