@@ -110,7 +110,8 @@ pub trait Holds {
     /// The run may have been started.
     fn release(&mut self, run: &RunKey) -> Result<(), HoldError>;
 
-    /// Notes that the outcome is unknown. The hold stays in full.
+    /// Notes that the outcome is unknown. The hold stays in full; one that was never begun is given
+    /// back.
     ///
     /// # Errors
     /// The hold has ended.

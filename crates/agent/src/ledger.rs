@@ -55,7 +55,8 @@ impl Holds for LedgerHolds<'_> {
     }
 
     fn keep(&mut self, run: &RunKey) -> Result<(), HoldError> {
-        done(self.ledger.lose_run(&name(run)?, self.now))
+        // A run the ledger never saw begin has started nothing, whatever the run's own state says.
+        done(self.ledger.recover_run(&name(run)?, self.now))
     }
 }
 

@@ -78,6 +78,29 @@ fn a_program_that_never_started_gives_its_hold_back() {
 }
 
 #[test]
+fn a_hold_that_was_never_begun_is_given_back_and_a_begun_one_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = ledger(folder.path(), 100);
+    let amount = Amount {
+        budget: micros(1_000_000),
+        held: micros(15_000_000),
+    };
+    for (begun, left) in [(false, HoldState::Released), (true, HoldState::Unknown)] {
+        let run = RunKey::from_entropy([u8::from(begun); 16]);
+        let mut holds = holds(&mut ledger);
+        holds.reserve(&run, Digest::of(b"request"), amount).unwrap();
+        if begun {
+            holds.begin(&run).unwrap();
+        }
+        // Twice, as a recovery that is killed and repeated does it.
+        for _ in 0..2 {
+            holds.keep(&run).unwrap();
+        }
+        assert_eq!(state(&ledger, &run), Some(left), "begun: {begun}");
+    }
+}
+
+#[test]
 fn the_ledger_keeps_the_promises_of_holds() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = ledger(folder.path(), 100);

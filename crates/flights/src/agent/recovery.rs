@@ -4,9 +4,9 @@ use crate::FlightsCode;
 use crate::flight::Host;
 use crate::state;
 use flightproof_agent::run::{Outcome, State};
-use flightproof_agent::{HoldEffect, LedgerHolds, LoopEnd, LoopRecord, RunFolder, RunKey};
+use flightproof_agent::{LedgerHolds, LoopEnd, LoopRecord, RunFolder, RunKey};
 use flightproof_core::Refusal;
-use flightproof_ledger::Ledger;
+use flightproof_ledger::{HoldState, Ledger, Name};
 use serde::Serialize;
 
 /// One run that was brought to its end.
@@ -96,19 +96,32 @@ fn settle(
         };
         // Its session was removed with everything else that dead owners left.
         let ended = flightproof_agent::recover(run, state, folder, &mut holds, &mut || Ok(()))?;
-        let resolve = match ended.hold {
-            HoldEffect::Keep => format!(" until `flights spend resolve {run}`"),
-            _ => String::new(),
-        };
+        let name: Name = run.as_str().parse().map_err(Refusal::from)?;
+        let hold = ledger.hold(&name)?.map(|hold| hold.state);
         found.push(Recovered {
             name: record.name.clone(),
             plan: record.plan.clone(),
             run: Some(run.clone()),
             outcome: String::from(ended.outcome),
-            hold: format!("{}{resolve}", ended.hold),
+            hold: stands(hold, run),
         });
     }
     Ok(found)
+}
+
+/// What the ledger says of a hold, which is what counts.
+fn stands(hold: Option<HoldState>, run: &RunKey) -> String {
+    match hold {
+        None => "nothing was held".to_owned(),
+        Some(HoldState::Released) => "the hold is released".to_owned(),
+        Some(HoldState::Unknown) => {
+            format!("the hold is kept until `flights spend resolve {run}`")
+        }
+        Some(state) => match state.actual() {
+            Some(amount) => format!("{amount} dollars are settled"),
+            None => format!("the hold is {}", state.word()),
+        },
+    }
 }
 
 /// A loop whose runs had all ended, or that had begun none.
