@@ -341,6 +341,9 @@ flightproof_core::refusal_codes! {
         /// A mutant was not in force when its case ran.
         MutantNotLoaded = "MUTANT_NOT_LOADED", Input,
             "a run ended before its mutant was selected", "such a run says nothing about the mutant; it never counts as a kill", "make sure that the witness's program really contains the changed code";
+        /// The machine was too busy to begin a run within its time.
+        MutantStarved = "MUTANT_STARVED", Environment,
+            "a run's time ended before its mutant was selected", "selecting comes before the program's first instruction, so the machine was too busy; such a run says nothing about the candidate", "fly again with less going on, or with fewer jobs";
         /// Changed code that nothing judges.
         UnjudgedCode = "UNJUDGED_CODE", Input,
             "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move it where it runs, or have the witness's owner waive it by the id in the notes";

@@ -294,6 +294,10 @@ fn runs_become_fates_and_an_unarmed_run_is_never_a_kill() {
             Fate::Killed(kill)
         );
         assert_eq!(Fate::of(&[run(Answer::AsExpected)]), Fate::Survived);
+        let unjudged = match ending {
+            Ending::TimedOut => Fate::Starved,
+            _ => Fate::NotLoaded,
+        };
         let unarmed = observation(ending, false);
         for answer in [Answer::AsExpected, Answer::Differs] {
             let runs = [
@@ -303,7 +307,7 @@ fn runs_become_fates_and_an_unarmed_run_is_never_a_kill() {
                     answer,
                 },
             ];
-            assert_eq!(Fate::of(&runs), Fate::NotLoaded);
+            assert_eq!(Fate::of(&runs), unjudged);
         }
     }
     let mut cut = observation(exited(0), true);
@@ -363,6 +367,12 @@ fn each_way_to_void_or_fail_a_trial_has_its_own_code() {
             t.fates.insert(first, Fate::NotLoaded);
         }),
         "certifier/MUTANT_NOT_LOADED"
+    );
+    assert_eq!(
+        with(&|t| {
+            t.fates.insert(first, Fate::Starved);
+        }),
+        "certifier/MUTANT_STARVED"
     );
     assert_eq!(
         with(&|t| {

@@ -75,7 +75,7 @@ impl Certification<'_> {
                 Some(Fate::Killed(kill)) => MutantFate::Killed(kill.name()),
                 Some(Fate::Survived) if waived(&mutant.id) => MutantFate::Waived,
                 Some(Fate::Survived) => MutantFate::Survived,
-                Some(Fate::NotLoaded | Fate::NotRun) | None => MutantFate::Untried,
+                Some(Fate::NotLoaded | Fate::Starved | Fate::NotRun) | None => MutantFate::Untried,
             };
             MutantAccount {
                 id: mutant.id.clone(),

@@ -39,6 +39,9 @@ pub enum Fate {
     Survived,
     /// Some run ended before its mutant was selected. Says nothing, so it never counts as a kill.
     NotLoaded,
+    /// The clock ran out before some run's mutant was selected, which happens before `main`: the
+    /// machine was too busy. Says nothing of the candidate.
+    Starved,
     /// No case was run.
     NotRun,
 }
@@ -103,8 +106,12 @@ impl Kill {
 impl Fate {
     /// The fate of a mutant after its cases ran, in order, up to the first that noticed it.
     pub fn of(runs: &[Run<'_>]) -> Self {
-        if runs.iter().any(|run| !run.observation.armed) {
-            return Self::NotLoaded;
+        let unarmed = runs.iter().find(|run| !run.observation.armed);
+        if let Some(run) = unarmed {
+            return match run.observation.ending {
+                Ending::TimedOut => Self::Starved,
+                _ => Self::NotLoaded,
+            };
         }
         match runs.iter().find(|run| run.answer == Answer::Differs) {
             Some(run) => Self::Killed(Kill::of(run.observation)),
@@ -346,11 +353,11 @@ pub(crate) fn unnoticed_placebo(fate: Fate) -> Result<(), Refusal> {
 }
 
 fn loaded(fate: Fate, who: &str) -> Result<(), Refusal> {
-    let how = match fate {
-        Fate::NotLoaded => "the guard took no selector",
-        Fate::NotRun => "no case was run",
-        _ => return Ok(()),
+    let (code, how) = match fate {
+        Fate::NotLoaded => (CertifierCode::MutantNotLoaded, "the guard took no selector"),
+        Fate::NotRun => (CertifierCode::MutantNotLoaded, "no case was run"),
+        Fate::Starved => (CertifierCode::MutantStarved, "its time ran out before main"),
+        Fate::Killed(_) | Fate::Survived => return Ok(()),
     };
-    let detail = format!("{}: {how}", escape(who, 200));
-    Err(CertifierCode::MutantNotLoaded.refuse(detail).into())
+    Err(code.refuse(format!("{}: {how}", escape(who, 200))).into())
 }
