@@ -150,7 +150,10 @@ fn an_earlier_flight_s_certificate_is_moved_aside_and_kept() {
             "earlier/",
             "earlier/1/",
             "earlier/1/certificate.dsse.json",
+            "earlier/1/certificate.dsse.json.sig",
             "earlier/1/opening.json",
+            "earlier/1/svr.dsse.json",
+            "earlier/1/test-result.dsse.json",
             "earlier/1/verdict.json",
             "verdict.json"
         ]
