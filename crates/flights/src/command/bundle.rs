@@ -1,19 +1,78 @@
 //! `flights bundle`: one commit as a bundle, made and checked.
 
-use super::{BundleCommand, RuleArgs, input};
+use super::input;
 use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
 use crate::state;
-use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
+use clap::{Args, Subcommand};
+use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
     Arrival, CaptureRequest, Git, Grants, Host, Rules, capture, check_bundle,
 };
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a name or a path in a line for people.
 const MAX_SHOWN: usize = 2048;
+
+/// `flights bundle`.
+#[derive(Subcommand)]
+pub(super) enum BundleCommand {
+    /// Write one commit on a baseline as a bundle of at most 128 KiB.
+    Create {
+        /// Directory of the repository. Nothing of it is executed or obeyed.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+        /// Commit the change is based on.
+        #[arg(long, value_name = "REV")]
+        baseline: String,
+        /// The commit.
+        #[arg(long, value_name = "REV")]
+        head: String,
+        /// The bundle.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Make one commit of all up to the head: its tree, date and message, by the identity.
+        #[arg(long, requires = "identity")]
+        squash: bool,
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+    /// Check a bundle against its baseline, and list what it would change. Nothing is written.
+    Check {
+        /// The bundle.
+        file: PathBuf,
+        /// Directory of the repository that has the baseline.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+        /// Commit the change must be based on.
+        #[arg(long, value_name = "REV")]
+        baseline: String,
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+}
+
+/// What a commit may be.
+#[derive(Args)]
+pub(super) struct RuleArgs {
+    /// A path the commit may change (repeatable). Without any: everything but protected files.
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// Author and committer the commit must have.
+    #[arg(long, value_name = "NAME <MAIL>")]
+    pub(super) identity: Option<String>,
+}
+
+impl BundleCommand {
+    pub(super) fn stage(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "bundle",
+            Self::Check { .. } => "check",
+        }
+    }
+}
 
 /// Does what is asked and prints what the bundle brings.
 ///

@@ -1,18 +1,93 @@
 //! `flights certify`: one commit, certified, and admitted if asked for.
 
-use super::{Backend, CertifyArgs, key};
+use super::key::{self, SignerArgs};
 use crate::flight::{self, Flown, Host, Order, Proven};
 use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
 use crate::transcript::Tape;
 use crate::{log, state};
+use clap::Args;
 use flightproof_certifier::log::{Entry, Event};
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_core::{Decision, Exit, Moment, Refusal, RelPath, Verdict, escape};
-use std::path::Path;
+use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, RelPath, Verdict, escape};
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a branch's name in a verdict.
 const MAX_BRANCH: usize = 200;
+
+/// `flights certify`.
+#[derive(Args)]
+pub(super) struct CertifyArgs {
+    /// Directory of the repository.
+    #[arg(long, value_name = "DIR")]
+    pub(super) repo: PathBuf,
+    /// Commit the change is based on.
+    #[arg(long, value_name = "REV")]
+    pub(super) baseline: String,
+    /// The candidate: one commit on the baseline.
+    #[arg(long, value_name = "REV")]
+    pub(super) candidate: String,
+    /// Let only this path, and what lies below it, fly (repeatable). Every change must be among them,
+    /// and Cargo.toml, Cargo.lock and every member of the workspace.
+    #[arg(long, value_name = "PATH")]
+    pub(super) narrow: Vec<RelPath>,
+    #[command(flatten)]
+    pub(super) flight: FlightArgs,
+}
+
+/// How a commit is flown, whichever it is.
+#[derive(Args, Clone)]
+pub(super) struct FlightArgs {
+    /// Witness file: the cases that judge the candidate.
+    #[arg(long, value_name = "FILE")]
+    witness: PathBuf,
+    /// A path the candidate may change (repeatable). Without any: everything but protected files.
+    #[arg(long = "grant", value_name = "PATH")]
+    grants: Vec<RelPath>,
+    /// Author and committer the candidate must have.
+    #[arg(long, value_name = "NAME <MAIL>")]
+    identity: Option<String>,
+    /// Move this branch from the baseline to the certified commit if everything holds.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    /// Where to fly.
+    #[arg(long, value_enum, default_value = "local")]
+    session: Backend,
+    /// Id of the image, with --session docker; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id)]
+    image: Option<Digest>,
+    #[command(flatten)]
+    pub(super) signer: SignerArgs,
+    /// Directory for the certificate and the verdict.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Lock file for a tree without one.
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Toolchain directory to bind into the session; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+/// The session backends of this version.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Backend {
+    /// Bubblewrap on this machine.
+    Local,
+    /// The container engine of DOCKER_HOST, or the one that listens at a usual socket.
+    Docker,
+}
+
+/// An image's id, with or without the name of its digest.
+pub(super) fn image_id(text: &str) -> Result<Digest, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits
+        .parse()
+        .map_err(|_| "an image is named by its id: sha256: and 64 digits".to_owned())
+}
 
 /// Certifies and prints the verdict, which is in the output directory then, whatever it is.
 ///
@@ -24,7 +99,7 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     } else {
         Speak::Nothing
     };
-    flight::clear_out(&args.out)?;
+    flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(speak);
     let (verdict, exit) = match fly(args, &mut progress) {
         Ok(verdict) => (verdict, Exit::Passed),
@@ -33,7 +108,7 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
             (Verdict::refused(progress.stage(), &refusal), refusal.exit())
         }
     };
-    flight::write_verdict(&args.out, &verdict)?;
+    flight::write_verdict(&args.flight.out, &verdict)?;
     show::verdict(&verdict, format);
     Ok(exit)
 }
@@ -52,22 +127,24 @@ fn logged(args: &CertifyArgs, stage: &str, refusal: Refusal) -> Refusal {
 
 fn entry(args: &CertifyArgs, event: Event) -> Entry {
     let now = Moment::from_unix(state::unix_seconds());
-    let name = args.name.clone();
+    let name = args.flight.name.clone();
     let name = name.unwrap_or_else(|| directory_name(&args.repo));
     Entry::new(now, event, &name, &args.candidate)
 }
 
 /// The verdict of a flight that was not refused.
 fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
-    let key = key::signer(&args.signer)?;
+    let key = key::signer(&args.flight.signer)?;
     let order = order(args)?;
-    let toolchain = args.toolchain.as_deref();
-    let host = Host::prepare(match args.session {
+    let toolchain = args.flight.toolchain.as_deref();
+    let host = Host::prepare(match args.flight.session {
         Backend::Local => flight::Backend::Local { toolchain },
-        Backend::Docker => flight::Backend::Engine { image: args.image },
+        Backend::Docker => flight::Backend::Engine {
+            image: args.flight.image,
+        },
     })?;
     show::recovered(&host.recover()?);
-    if let Some(branch) = &args.admit {
+    if let Some(branch) = &args.flight.admit {
         host.check_open(&order, branch)?;
     }
     let before = host.inventory()?;
@@ -82,7 +159,7 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
     };
     progress.begin("certify");
     let certificate = flight::certify(proven, key.as_ref())?;
-    flight::write_certificate(&args.out, &certificate, proven, key.as_ref())?;
+    flight::write_certificate(&args.flight.out, &certificate, proven, key.as_ref())?;
     let (certificate_id, head) = (certificate.id, proven.captured.head);
     log::append(&entry(
         args,
@@ -91,14 +168,14 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
             head,
         },
     ))?;
-    let file = args.out.join("certificate.dsse.json");
+    let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
-    match &args.admit {
+    match &args.flight.admit {
         None => Ok(flown.verdict(Some(certificate.id.to_string()))),
         Some(branch) => {
             progress.begin("admit");
             let receipt = host.admit(&order, proven, branch, certificate.id)?;
-            state::write_file(&args.out.join("receipt.json"), &receipt, 0o644)?;
+            state::write_file(&args.flight.out.join("receipt.json"), &receipt, 0o644)?;
             let event = Event::Admitted {
                 certificate: certificate_id,
                 head,
@@ -129,21 +206,26 @@ fn admitted(proven: &Proven, branch: &str, certificate: &flight::Certificate) ->
 
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     let label = args
+        .flight
         .name
         .clone()
         .unwrap_or_else(|| directory_name(&args.repo));
-    let mut order = Order::new(&label, (&args.baseline, &args.candidate), &args.witness)?;
-    order.grants = (!args.grants.is_empty()).then(|| args.grants.clone());
+    let mut order = Order::new(
+        &label,
+        (&args.baseline, &args.candidate),
+        &args.flight.witness,
+    )?;
+    order.grants = (!args.flight.grants.is_empty()).then(|| args.flight.grants.clone());
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
-    order.identity = args.identity.clone();
-    order.admit = args.admit.clone();
+    order.identity = args.flight.identity.clone();
+    order.admit = args.flight.admit.clone();
     order.source = Some(Laid {
         repository: args.repo.clone(),
     });
-    order.witness_place = place_inside(&args.witness, &args.repo);
-    if let Some(lock) = &args.lock {
+    order.witness_place = place_inside(&args.flight.witness, &args.repo);
+    if let Some(lock) = &args.flight.lock {
         order.set_lock(lock)?;
     }
     Ok(order)

@@ -6,7 +6,9 @@ mod results;
 
 pub(super) use results::{FORMS, PlanResult, exit_of};
 
-use super::{RunArgs, gate, key};
+use super::certify::image_id;
+use super::gate;
+use super::key::{self, SignerArgs};
 use crate::flight::{self, Backend, Flown, Host, Order, Seen};
 use crate::plan::Plan;
 use crate::show::{self, Form, Format, Progress, Speak};
@@ -14,6 +16,7 @@ use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
 use crate::{FlightsCode, registry};
 use board::Board;
+use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Fault, Refusal, Verdict};
 use flightproof_session::docker::Inventory;
@@ -25,6 +28,42 @@ use std::time::Instant;
 
 /// Stack of a flight's thread in bytes: that of a main thread, since sources are parsed on it.
 const STACK_BYTES: usize = 8 << 20;
+
+/// `flights run`.
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// Plan files or names; default: every flights/*.toml below the root.
+    plans: Vec<PathBuf>,
+    /// Fly for real in local sessions.
+    #[arg(long, group = "real")]
+    local: bool,
+    /// Fly for real on the container engine of DOCKER_HOST, or the one at a usual socket.
+    #[arg(long, group = "real")]
+    live: bool,
+    /// Id of the image to fly in, with --live; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id, requires = "live")]
+    image: Option<Digest>,
+    /// Write a recording of each flight.
+    #[arg(long, requires = "real")]
+    record: bool,
+    /// Sign what the run came to, as evidence for the gate.
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// Flights at the same time; default: as many as there are cpus for replays, one for real ones.
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
+    /// Directory that holds flights/, which paths in plans are relative to.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    #[command(flatten)]
+    signer: SignerArgs,
+    /// Directory for certificates and verdicts, one folder a flight.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Toolchain directory to bind into sessions; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
 
 /// Flies every named plan, or all of them.
 ///

@@ -1,15 +1,18 @@
 //! `flights spend` and `flights ledger`: money that is held and spent, and the state it is kept in.
 
 use super::day::Date;
-use super::{CapArgs, LedgerCommand, SignerArgs, SpendCommand, input, key};
+use super::input;
+use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
-use flightproof_core::{Digest, Exit, MicroUsd, Refusal};
+use clap::{Args, Subcommand};
+use flightproof_core::{Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, UsdPerEur};
 use flightproof_ledger::{
-    Cap, Hold, HoldSize, HoldState, Ledger, LedgerCode, Name, Reserve, Resolution, Signed,
+    Cap, Hold, HoldSize, HoldState, Ledger, LedgerCode, Name, Reserve, Resolution, Scope, Signed,
     Spending, UtcDay,
 };
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// The schema name of what `spend` prints.
 const SPEND_SCHEMA: &str = "flightproof/spend/1";
@@ -17,6 +20,126 @@ const SPEND_SCHEMA: &str = "flightproof/spend/1";
 const HOLD_SCHEMA: &str = "flightproof/hold/1";
 /// The schema name of what `ledger check` prints.
 const LEDGER_SCHEMA: &str = "flightproof/ledger/1";
+
+/// `flights spend`.
+#[derive(Subcommand)]
+pub(super) enum SpendCommand {
+    /// Show caps, what is spent and held, and runs that are not settled.
+    Show,
+    /// State a cap. The last one of a scope is in force; nothing is spent without one in total.
+    Cap(CapArgs),
+    /// Confirm the day after the clock jumped. What was booked to later days still counts.
+    ConfirmDay {
+        /// Today in UTC, as the clock has it, such as 2026-11-29.
+        day: Date,
+    },
+    /// Hold money for a run.
+    Reserve {
+        /// The run.
+        run: Name,
+        /// What it may be told to spend, in US dollars.
+        #[arg(long, value_name = "USD")]
+        limit: MicroUsd,
+    },
+    /// Say that a run is about to start. From here on its money may be spent.
+    Start {
+        /// The run.
+        run: Name,
+    },
+    /// Book what a run has spent; the rest of its hold is free again.
+    Settle {
+        /// The run.
+        run: Name,
+        /// What it spent, in US dollars.
+        #[arg(long = "as", value_name = "AMOUNT", value_parser = amount)]
+        amount: MicroUsd,
+        /// SHA-256 of its result.
+        #[arg(long, value_name = "SHA")]
+        result: Digest,
+    },
+    /// Say that nobody knows what a run has spent. Its hold stays until it is resolved.
+    Lose {
+        /// The run.
+        run: Name,
+    },
+    /// Give back the hold of a run that was never started.
+    Release {
+        /// The run.
+        run: Name,
+    },
+    /// Say what a run of unknown outcome has spent. Signed, and recorded for good.
+    Resolve {
+        /// The run.
+        run: Name,
+        /// What it spent, in US dollars.
+        #[arg(long = "as", value_name = "AMOUNT", value_parser = amount)]
+        amount: MicroUsd,
+        /// SHA-256 of the evidence: an invoice, a usage export.
+        #[arg(long, value_name = "SHA")]
+        evidence: Digest,
+        #[command(flatten)]
+        signer: SignerArgs,
+    },
+}
+
+/// `flights spend cap`.
+#[derive(Args)]
+pub(super) struct CapArgs {
+    /// What it is for.
+    #[arg(value_enum)]
+    scope: CapScope,
+    /// The cap in US dollars.
+    #[arg(long, value_name = "AMOUNT")]
+    usd: Option<MicroUsd>,
+    /// The cap in euros.
+    #[arg(long, value_name = "AMOUNT", conflicts_with = "usd")]
+    eur: Option<MicroEur>,
+    /// US dollars for one euro: your own, low rate, which is recorded with the cap.
+    #[arg(long, value_name = "RATE", requires = "eur")]
+    rate: Option<UsdPerEur>,
+}
+
+/// What a cap is for.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum CapScope {
+    /// The hold of one run.
+    Run,
+    /// Everything spent and held on one UTC day.
+    Day,
+    /// Everything spent and held, ever.
+    Total,
+}
+
+impl From<CapScope> for Scope {
+    fn from(scope: CapScope) -> Self {
+        match scope {
+            CapScope::Run => Self::Run,
+            CapScope::Day => Self::UtcDay,
+            CapScope::Total => Self::Total,
+        }
+    }
+}
+
+/// An amount that may be nothing: evidence can say so.
+fn amount(text: &str) -> Result<MicroUsd, MoneyError> {
+    match text {
+        "0" => Ok(MicroUsd::ZERO),
+        text => text.parse(),
+    }
+}
+
+/// `flights ledger`.
+#[derive(Subcommand)]
+pub(super) enum LedgerCommand {
+    /// Look at every page, row and index, and hold the head against its anchor.
+    Check,
+    /// Write every row as a line of JSON, without secrets and bodies.
+    Export {
+        /// Where to; default: standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
 
 /// Does what is asked and prints what came of it. Every amount is an estimate of what will be
 /// billed.

@@ -5,7 +5,7 @@ use crate::FlightsCode;
 use crate::flight::{self, Host};
 use crate::show::{self, Format, Progress, Speak};
 use crate::survey::{Oracle, Survey, Teeth};
-use clap::Args;
+use clap::{Args, Subcommand};
 use flightproof_certifier::witness::{Twins, Witness};
 use flightproof_core::{Exit, Refusal, escape};
 use serde_json::json;
@@ -13,6 +13,13 @@ use std::path::PathBuf;
 
 /// Most proposals in lines for people. The JSON report has all.
 const MAX_SHOWN: usize = 20;
+
+/// `flights witness`.
+#[derive(Subcommand)]
+pub(super) enum WitnessCommand {
+    /// Check a witness: its file alone, or its cases on a working directory as well.
+    Check(CheckArgs),
+}
 
 /// `flights witness check`.
 #[derive(Args)]

@@ -2,9 +2,10 @@
 
 mod report;
 
-use super::{ArchiveCommand, ChoiceArgs, input};
+use super::input;
 use crate::meter::Meter;
 use crate::show::{self, Format};
+use clap::{Args, Subcommand};
 use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Extraction, Names};
 use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
 use flightproof_core::{Code as _, Exit, Refusal, RelPath};
@@ -14,7 +15,88 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// `flights archive`.
+#[derive(Subcommand)]
+pub(super) enum ArchiveCommand {
+    /// Pack a working directory: no secrets, no .git, nothing that a .gitignore in it ignores. Says
+    /// what was left out.
+    Pack {
+        /// The directory.
+        dir: PathBuf,
+        /// The archive. Replaced in one step if it exists.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Name of the workspace in the manifest; default: the directory's name.
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+        #[command(flatten)]
+        choice: ChoiceArgs,
+    },
+    /// Pack what changed in a working directory since a snapshot.
+    Changeset {
+        /// The snapshot it is compared with.
+        #[arg(long, value_name = "FILE")]
+        base: PathBuf,
+        /// The directory.
+        dir: PathBuf,
+        /// The changeset. Replaced in one step if it exists.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        #[command(flatten)]
+        choice: ChoiceArgs,
+    },
+    /// List the entries of an archive, verified; or read its manifest alone.
+    Inspect {
+        /// The archive.
+        file: PathBuf,
+        /// Read header and manifest and nothing else. A workspace must end there.
+        #[arg(long)]
+        header_only: bool,
+        /// Length of the whole archive, for the manifest of an artifact; default: the file's.
+        #[arg(long, value_name = "N", requires = "header_only")]
+        total_size: Option<u64>,
+    },
+    /// Verify every byte of an archive.
+    Verify {
+        /// The archive.
+        file: PathBuf,
+    },
+    /// Write the tree of an archive, whole or not at all.
+    Extract {
+        /// The archive: a snapshot or an artifact.
+        file: PathBuf,
+        /// Where to. It must not exist; its parent must.
+        dir: PathBuf,
+    },
+    /// Apply a changeset to a directory: all of it, or nothing.
+    Apply {
+        /// The changeset.
+        file: PathBuf,
+        /// The directory, with exactly the base's bytes in every file that changes.
+        dir: PathBuf,
+    },
+    /// Finish or roll back what an apply that was killed left in a directory.
+    Recover {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// What of a working directory travels.
+#[derive(Args)]
+pub(super) struct ChoiceArgs {
+    /// Take every file but .git: neither .gitignore nor the deny list is asked.
+    #[arg(long, conflicts_with_all = ["deny", "admit"])]
+    everything: bool,
+    /// Leave out what this pattern names as well (repeatable): NAME, DIR/NAME, or NAME/ for a directory.
+    #[arg(long, value_name = "PATTERN")]
+    deny: Vec<String>,
+    /// Take what this pattern names although the deny list says no (repeatable).
+    #[arg(long, value_name = "PATTERN")]
+    admit: Vec<String>,
+}
 
 /// Does what is asked and prints the verdict, a refusal included.
 pub(super) fn run(command: &ArchiveCommand, format: Format) -> Exit {

@@ -1,19 +1,40 @@
 //! `flights agent check-result`: what a run of an agent's program says it cost.
 
-use super::{CheckResultArgs, input};
+use super::super::input;
 use crate::show::{self, Format};
+use clap::Args;
 use flightproof_agent::{Accounting, HoldEffect, Limits, Metering, Profile, Spend, check_result};
 use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Most bytes of a result, 16 MiB: what a program may print before it is cut off, and one more.
 const MAX_RESULT_BYTES: usize = 16 << 20;
+
+/// `flights agent check-result`.
+#[derive(Args)]
+pub(in super::super) struct CheckArgs {
+    /// Everything the program printed.
+    file: PathBuf,
+    /// Whose result it is: claude, codex or gemini.
+    #[arg(long, value_name = "NAME")]
+    profile: String,
+    /// The budget the program was told, in US dollars, such as 2.50.
+    #[arg(long, value_name = "X")]
+    max_budget_usd: String,
+    /// Most turns the program was told.
+    #[arg(long, value_name = "N")]
+    max_turns: String,
+    /// The program reports no cost: settle the whole hold.
+    #[arg(long)]
+    unmetered: bool,
+}
 
 /// Reads a terminal result and prints its accounting. A refusal says what becomes of the hold.
 ///
 /// # Errors
 /// A profile, limits or a file that cannot be used. A result that breaks a rule is a verdict.
-pub(super) fn check(args: &CheckResultArgs, format: Format) -> Result<Exit, Refusal> {
+pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
     let profile = Profile::built_in(&args.profile)?;
     let metering = match args.unmetered {
         true => Metering::Unmetered,

@@ -1,22 +1,56 @@
 //! `flights agent run` and `flights agent recover`.
 
-use super::{AgentRecoverArgs, AgentRunArgs, input, key};
+use super::super::input;
+use super::super::key::{self, SignerArgs};
 use crate::agent::{self, AgentPlan, Asked, Recovered, Report, Sortie};
 use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format, Progress, Speak};
 use crate::{FlightsCode, state};
+use clap::Args;
 use flightproof_core::{Exit, Refusal, Verdict};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The schema name of what `recover` prints.
 const RECOVERY_SCHEMA: &str = "flightproof/agent-recovery/1";
+
+/// `flights agent run`.
+#[derive(Args)]
+pub(in super::super) struct RunArgs {
+    /// The plan.
+    plan: PathBuf,
+    /// How many attempts there may be, 1 to 16; default: the plan's.
+    #[arg(long, value_name = "N")]
+    attempts: Option<std::num::NonZeroU32>,
+    /// Move this branch from baseline to the certified commit.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    /// What paths in the plan are relative to.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+    #[command(flatten)]
+    signer: SignerArgs,
+    /// Directory for the certificate, the commit's bundle and the report.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Toolchain directory to bind into sessions; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
+
+/// `flights agent recover`.
+#[derive(Args)]
+pub(in super::super) struct RecoverArgs {
+    /// Toolchain directory, as for a run; default: rustup's default one.
+    #[arg(long, value_name = "DIR")]
+    toolchain: Option<PathBuf>,
+}
 
 /// Flies an agent's plan and prints what came of every attempt.
 ///
 /// # Errors
 /// What keeps the flight from starting, before money is held.
-pub(super) fn run(args: &AgentRunArgs, format: Format) -> Result<Exit, Refusal> {
+pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
     let speak = match format {
         Format::Human => Speak::Stages,
         Format::Json => Speak::Nothing,
@@ -138,7 +172,7 @@ fn print(report: &Report, format: Format) {
     }
 }
 
-fn write_report(report: &Report, args: &AgentRunArgs) -> Result<(), Refusal> {
+fn write_report(report: &Report, args: &RunArgs) -> Result<(), Refusal> {
     let mut bytes = serde_json::to_vec(report).unwrap_or_default();
     bytes.push(b'\n');
     state::write_file(&args.out.join("agent.json"), &bytes, 0o644)
@@ -148,7 +182,7 @@ fn write_report(report: &Report, args: &AgentRunArgs) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// The session's, the ledger's, and those of the state directory.
-pub(super) fn recover(args: &AgentRecoverArgs, format: Format) -> Result<Exit, Refusal> {
+pub(super) fn recover(args: &RecoverArgs, format: Format) -> Result<Exit, Refusal> {
     let host = Host::prepare(here(args.toolchain.as_deref()))?;
     let host_lines = host.recover()?;
     let runs = agent::recover(&host)?;

@@ -1,17 +1,22 @@
 //! `flights import`: the one commit of a bundle comes home.
 
+mod vouch;
+
+use super::bundle::RuleArgs;
 use super::bundle::{Desk, Line};
-use super::{ImportArgs, ImportCommand, RuleArgs, VoucherArgs, import_vouch, input};
+use super::input;
 use crate::show::{self, Format};
 use crate::{flight, state};
+use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
 use flightproof_importer::{
     self as importer, Admitted, Arrival, Checked, Outcome, Recovered, Rules, check_bundle,
 };
 use flightproof_ledger::{Lease, Ledger, LedgerCode, Name};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use vouch::VoucherArgs;
 
 /// Most bytes of a branch or a path in a line for people.
 const MAX_SHOWN: usize = 2048;
@@ -21,6 +26,50 @@ const MAX_SHOWN: usize = 2048;
 const LEASE_SECONDS: u64 = 5;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// `flights import`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct ImportArgs {
+    #[command(subcommand)]
+    command: Option<ImportCommand>,
+    /// The bundle.
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+    /// Directory of the repository: its working tree if it is on the branch, else any of it.
+    #[arg(long, value_name = "DIR", required = true)]
+    repo: Option<PathBuf>,
+    /// Commit the branch is at and the change is based on.
+    #[arg(long, value_name = "REV", required = true)]
+    baseline: Option<String>,
+    /// The branch that moves.
+    #[arg(long, value_name = "NAME", required = true)]
+    branch: Option<String>,
+    #[command(flatten)]
+    voucher: VoucherArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+}
+
+/// `flights import recover`.
+#[derive(Subcommand)]
+pub(super) enum ImportCommand {
+    /// Judge imports that were cut off: finish them, or take them back. Twice does nothing more.
+    Recover {
+        /// Directory of the repository.
+        #[arg(long, value_name = "DIR")]
+        repo: PathBuf,
+    },
+}
+
+impl ImportArgs {
+    pub(super) fn stage(&self) -> &'static str {
+        match self.command {
+            Some(ImportCommand::Recover { .. }) => "recover",
+            None => "import",
+        }
+    }
+}
 
 /// Lands a commit, or judges imports that were cut off.
 ///
@@ -47,12 +96,12 @@ pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
 }
 
 /// What is asked for.
-pub(super) struct Order<'a> {
+struct Order<'a> {
     file: &'a Path,
-    pub(super) repo: &'a Path,
+    repo: &'a Path,
     baseline: &'a str,
-    pub(super) branch: &'a str,
-    pub(super) voucher: &'a VoucherArgs,
+    branch: &'a str,
+    voucher: &'a VoucherArgs,
     rules: &'a RuleArgs,
 }
 
@@ -75,7 +124,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
         scratch: desk.work.path(),
     };
     let checked = check_bundle(&desk.git, &desk.host, &arrival)?;
-    let clearance = import_vouch::clear(args, &desk, &checked)?;
+    let clearance = vouch::clear(args, &desk, &checked)?;
     let lease = take_lease(&mut ledger, &desk, args.branch)?;
     let clearance = clearance.under(lease.clone());
     let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);

@@ -1,12 +1,33 @@
 //! `flights refly`: what was certified on a baseline that moved since, flown again on the new one.
 
 use super::bundle::Desk;
-use super::{CertifyArgs, ReflyArgs, certify, input, key};
+use super::certify::{self, CertifyArgs, FlightArgs};
+use super::{input, key};
 use crate::show::Format;
+use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
 use flightproof_core::{CommitId, Exit, Refusal};
 use flightproof_importer::replay;
+use std::path::PathBuf;
+
+/// `flights refly`.
+#[derive(Args)]
+pub(super) struct ReflyArgs {
+    /// The certificate of the work as it was.
+    certificate: PathBuf,
+    /// Commit to fly it on: one that its baseline leads to.
+    #[arg(long, value_name = "REV")]
+    onto: String,
+    /// Directory of the repository, which has the certified commit.
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// A public key that the certificate may be of (repeatable); default: that of the signing key.
+    #[arg(long, value_name = "PUB")]
+    trust: Vec<PathBuf>,
+    #[command(flatten)]
+    flight: FlightArgs,
+}
 
 /// Merges the certified commit into the new baseline, as one commit, and certifies that from the first
 /// gate to the last. Nothing of the old certificate is believed but which work it was of.
@@ -24,18 +45,8 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
         repo: args.repo.clone(),
         baseline: args.onto.clone(),
         candidate: candidate.to_string(),
-        witness: args.witness.clone(),
-        grants: args.grants.clone(),
         narrow: Vec::new(),
-        identity: args.identity.clone(),
-        admit: args.admit.clone(),
-        session: args.session,
-        image: args.image,
-        signer: args.signer.clone(),
-        out: args.out.clone(),
-        name: args.name.clone(),
-        lock: args.lock.clone(),
-        toolchain: args.toolchain.clone(),
+        flight: args.flight.clone(),
     };
     certify::run(&order, format)
 }
@@ -43,7 +54,7 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
 /// Baseline and head of the certificate.
 fn certified(args: &ReflyArgs) -> Result<(CommitId, CommitId), Refusal> {
     let trusted = match args.trust.as_slice() {
-        [] => vec![key::signer(&args.signer)?.public_key()],
+        [] => vec![key::signer(&args.flight.signer)?.public_key()],
         named => named
             .iter()
             .map(|path| key::public(path))

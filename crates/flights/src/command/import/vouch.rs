@@ -1,18 +1,47 @@
 //! Whether a certificate is of exactly what is asked for.
 
-use super::import::Order;
-use super::{bundle, input, key};
+use super::super::{bundle, cert, input, key};
+use super::Order;
 use crate::FlightsCode;
+use clap::Args;
 use flightproof_certifier::certificate::Admission;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::verify::{ExpectedSubject, Verified, verify};
 use flightproof_core::{Digest, Refusal, escape};
 use flightproof_importer::{Checked, Clearance, snapshot_of_bundle};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a name in a refusal.
 const MAX_NAME: usize = 200;
+
+/// What vouches for the commit.
+#[derive(Args)]
+pub(super) struct VoucherArgs {
+    /// Certificate of exactly this commit, baseline, branch and repository.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "policy",
+        required_unless_present = "uncertified_i_know",
+        conflicts_with = "uncertified_i_know"
+    )]
+    certificate: Option<PathBuf>,
+    /// Policy the certificate must meet. It must name the keys that may sign.
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    policy: Option<PathBuf>,
+    /// A trusted public key (repeatable); default: the one in the state directory.
+    #[arg(long = "key", value_name = "PUB", requires = "certificate")]
+    keys: Vec<PathBuf>,
+    #[command(flatten)]
+    beside: cert::BesideArgs,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME", requires = "certificate")]
+    name: Option<String>,
+    /// Nothing vouches for the commit. The receipt says so.
+    #[arg(long)]
+    uncertified_i_know: bool,
+}
 
 /// The right to land a checked commit: by its certificate, or by the word of whoever asks.
 ///
