@@ -4,8 +4,10 @@
 use crate::{FlightsCode, state};
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::key::SecretKey;
-use flightproof_certifier::log::{Checkpoint, Entry, LogKey, LogName, Proof, Tree, stale_parts};
-use flightproof_core::{Digest, Refusal};
+use flightproof_certifier::log::{
+    Checkpoint, Entry, Event, LogKey, LogName, Proof, Tree, stale_parts,
+};
+use flightproof_core::{CommitId, Digest, Moment, Refusal};
 use rustix::fs::FlockOperation;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -149,12 +151,44 @@ impl Log {
     }
 }
 
-/// Adds an entry to the log of this machine.
+/// Adds what happened, now, to the log of this machine.
 ///
 /// # Errors
 /// As [`Log::open`] and [`Log::append`].
-pub fn append(entry: &Entry) -> Result<u64, Refusal> {
-    Log::open()?.append(entry)
+pub fn note(event: Event, repository: &str, candidate: &str) -> Result<u64, Refusal> {
+    let now = Moment::from_unix(state::unix_seconds());
+    Log::open()?.append(&Entry::new(now, event, repository, candidate))
+}
+
+/// A refusal, once it is in the log. If it cannot be written there, it says so.
+pub fn refused(stage: &str, refusal: Refusal, repository: &str, candidate: &str) -> Refusal {
+    let event = Event::Refused {
+        stage: stage.to_owned(),
+        code: refusal.code().to_owned(),
+    };
+    match note(event, repository, candidate) {
+        Ok(_) => refusal,
+        Err(unlogged) => refusal.with_notes([not_logged(&unlogged)]),
+    }
+}
+
+/// Says that a branch moved, which cannot be taken back: what keeps it out of the log is a note.
+pub fn admitted(
+    branch: &str,
+    (certificate, head): (Digest, CommitId),
+    repository: &str,
+) -> Option<String> {
+    let event = Event::Admitted {
+        certificate,
+        head,
+        branch: branch.to_owned(),
+    };
+    let unlogged = note(event, repository, &head.to_string()).err()?;
+    Some(not_logged(&unlogged))
+}
+
+fn not_logged(refusal: &Refusal) -> String {
+    format!("not in the log: {refusal}")
 }
 
 fn key(directory: &Path) -> Result<SecretKey, Refusal> {

@@ -5,8 +5,8 @@ use super::room::{RoomOutcome, SealedRoom, Way};
 use super::sortie::{Sortie, new_key};
 use crate::flight::{self, Flown, Proven};
 use crate::show::Progress;
-use crate::state;
 use crate::transcript::Tape;
+use crate::{log, state};
 use flightproof_agent::proxy::{Credential, Dial, Gate, TcpLoopback};
 use flightproof_agent::repair::{Ask, Proposal, Told};
 use flightproof_agent::run::State;
@@ -73,6 +73,7 @@ impl Sortie<'_> {
                         Ok(Told::Certified)
                     }
                     Err(stop) => {
+                        let stop = self.logged(stop, attempts.last());
                         let told = told_of(&stop.refusal);
                         last = Some(stop);
                         Err(told)
@@ -322,6 +323,16 @@ impl Sortie<'_> {
         })
     }
 
+    /// A judgement against a commit, once it is in the log.
+    fn logged(&self, stop: Stop, attempt: Option<&AttemptReport>) -> Stop {
+        let head = attempt.and_then(|a| a.commit).map(|c| c.to_string());
+        let head = head.unwrap_or_default();
+        Stop {
+            refusal: log::refused(stop.stage, stop.refusal, &self.order.label, &head),
+            ..stop
+        }
+    }
+
     fn admit(
         &self,
         proven: &Proven,
@@ -344,8 +355,11 @@ impl Sortie<'_> {
         let (from, to) = (proven.captured.baseline, proven.captured.head);
         let detail = format!("{} moved from {from} to {to}", escape(branch, 200));
         progress.done(&detail);
+        let about = (certificate.id, to);
+        let unlogged = log::admitted(branch, about, &proven.captured.repository);
         Ok(Verdict {
             certificate: Some(certificate.id.to_string()),
+            notes: Vec::from_iter(unlogged),
             ..Verdict::passed(Decision::Admitted, "admit", detail)
         })
     }

@@ -9,9 +9,8 @@ use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::admission::AdmissionStatement;
 use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
-use flightproof_certifier::log::{Entry, Event};
 use flightproof_certifier::verify::{Opened, open};
-use flightproof_core::{Decision, Exit, Moment, Refusal, Verdict, escape};
+use flightproof_core::{Decision, Exit, Refusal, Verdict, escape};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a branch's name in a verdict.
@@ -56,7 +55,11 @@ pub(super) fn run(args: &AdmitArgs, format: Format) -> Result<Exit, Refusal> {
     let opened = open(&certificate, &policy, &keys, &beside)?;
     let verdict = match admit(args, &opened) {
         Ok(verdict) => verdict,
-        Err(refusal) => return Err(logged(&opened, refusal)),
+        Err(refusal) => {
+            let request = &opened.statement().predicate.inputs.request;
+            let head = request.head.to_string();
+            return Err(log::refused("admit", refusal, &request.repository, &head));
+        }
     };
     show::verdict(&verdict, format);
     Ok(Exit::Passed)
@@ -84,15 +87,8 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let receipt = flight::admit_certified(&args.repo, about, &args.branch)?;
     state::write_file(&place.with_file_name("receipt.json"), &receipt, 0o644)?;
     let request = &statement.predicate.inputs.request;
-    let mut notes = Vec::new();
-    let event = Event::Admitted {
-        certificate: opened.id(),
-        head: request.head,
-        branch: args.branch.clone(),
-    };
-    if let Err(unlogged) = log::append(&entry(opened, event)) {
-        notes.push(format!("not in the log: {unlogged}"));
-    }
+    let about = (opened.id(), request.head);
+    let unlogged = log::admitted(&args.branch, about, &request.repository);
     let detail = format!(
         "{} moved from {} to {}",
         escape(&args.branch, MAX_BRANCH),
@@ -101,7 +97,7 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     );
     Ok(Verdict {
         certificate: Some(opened.id().to_string()),
-        notes,
+        notes: Vec::from_iter(unlogged),
         ..Verdict::passed(Decision::Admitted, "admit", detail)
     })
 }
@@ -133,21 +129,4 @@ fn waiting(opened: &Opened<'_>, short: &str, place: &Path) -> Verdict {
         certificate: Some(opened.id().to_string()),
         ..Verdict::passed(Decision::Held, "admit", detail)
     }
-}
-
-fn logged(opened: &Opened<'_>, refusal: Refusal) -> Refusal {
-    let event = Event::Refused {
-        stage: "admit".to_owned(),
-        code: refusal.code().to_owned(),
-    };
-    match log::append(&entry(opened, event)) {
-        Ok(_) => refusal,
-        Err(unlogged) => refusal.with_notes([format!("not in the log: {unlogged}")]),
-    }
-}
-
-fn entry(opened: &Opened<'_>, event: Event) -> Entry {
-    let request = &opened.statement().predicate.inputs.request;
-    let now = Moment::from_unix(state::unix_seconds());
-    Entry::new(now, event, &request.repository, &request.head.to_string())
 }

@@ -7,9 +7,8 @@ use crate::source::Laid;
 use crate::transcript::Tape;
 use crate::{log, state};
 use clap::Args;
-use flightproof_certifier::log::{Entry, Event};
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, RelPath, Verdict, escape};
+use flightproof_core::{Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a branch's name in a verdict.
@@ -104,7 +103,8 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     let (verdict, exit) = match fly(args, &mut progress) {
         Ok(verdict) => (verdict, Exit::Passed),
         Err(refusal) => {
-            let refusal = logged(args, progress.stage(), refusal);
+            let (name, candidate) = (label(args), &args.candidate);
+            let refusal = log::refused(progress.stage(), refusal, &name, candidate);
             (Verdict::refused(progress.stage(), &refusal), refusal.exit())
         }
     };
@@ -113,23 +113,10 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// A refusal, once it is in the log. If it cannot be written there, it says so.
-fn logged(args: &CertifyArgs, stage: &str, refusal: Refusal) -> Refusal {
-    let event = Event::Refused {
-        stage: stage.to_owned(),
-        code: refusal.code().to_owned(),
-    };
-    match log::append(&entry(args, event)) {
-        Ok(_) => refusal,
-        Err(unlogged) => refusal.with_notes([format!("not in the log: {unlogged}")]),
-    }
-}
-
-fn entry(args: &CertifyArgs, event: Event) -> Entry {
-    let now = Moment::from_unix(state::unix_seconds());
+/// The repository's name on the certificate.
+fn label(args: &CertifyArgs) -> String {
     let name = args.flight.name.clone();
-    let name = name.unwrap_or_else(|| directory_name(&args.repo));
-    Entry::new(now, event, &name, &args.candidate)
+    name.unwrap_or_else(|| directory_name(&args.repo))
 }
 
 /// The verdict of a flight that was not refused.
@@ -160,14 +147,6 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
     progress.begin("certify");
     let certificate = flight::certify(proven, key.as_ref())?;
     flight::write_certificate(&args.flight.out, &certificate, proven, key.as_ref())?;
-    let (certificate_id, head) = (certificate.id, proven.captured.head);
-    log::append(&entry(
-        args,
-        Event::Certified {
-            certificate: certificate_id,
-            head,
-        },
-    ))?;
     let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
     match &args.flight.admit {
@@ -176,13 +155,9 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
             progress.begin("admit");
             let receipt = host.admit(&order, proven, branch, certificate.id)?;
             state::write_file(&args.flight.out.join("receipt.json"), &receipt, 0o644)?;
-            let event = Event::Admitted {
-                certificate: certificate_id,
-                head,
-                branch: branch.clone(),
-            };
-            if let Err(unlogged) = log::append(&entry(args, event)) {
-                progress.done(format_args!("not in the log: {unlogged}"));
+            let about = (certificate.id, proven.captured.head);
+            if let Some(note) = log::admitted(branch, about, &proven.captured.repository) {
+                progress.done(note);
             }
             let verdict = admitted(proven, branch, &certificate);
             progress.done(&verdict.detail);
@@ -205,13 +180,8 @@ fn admitted(proven: &Proven, branch: &str, certificate: &flight::Certificate) ->
 }
 
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
-    let label = args
-        .flight
-        .name
-        .clone()
-        .unwrap_or_else(|| directory_name(&args.repo));
     let mut order = Order::new(
-        &label,
+        &label(args),
         (&args.baseline, &args.candidate),
         &args.flight.witness,
     )?;

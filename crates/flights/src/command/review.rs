@@ -1,7 +1,8 @@
 //! `flights review`: what an approver must see before signing: the change, line by line, with what was
 //! proven of each, and what was not.
 
-use super::{input, key};
+use super::cert::{BesideArgs, envelope, policy, public_keys};
+use super::input::shown;
 use crate::flight::{Order, WorkDirectory};
 use crate::patch::{self, Kind};
 use crate::show::{self, Format, Tone};
@@ -11,10 +12,8 @@ use flightproof_archive::paws;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::{Account, Certification, MutantFate};
 use flightproof_certifier::claim::Inputs;
-use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
-use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
-use flightproof_certifier::verify::{Beside, ExpectedSubject, open, verify};
+use flightproof_certifier::verify::{ExpectedSubject, open, verify};
 use flightproof_core::{Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
 use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
@@ -37,6 +36,8 @@ pub(super) struct ReviewArgs {
     /// What the certificate must prove.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
+    #[command(flatten)]
+    beside: BesideArgs,
     /// Repository that has the commit.
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
@@ -53,14 +54,10 @@ pub(super) struct ReviewArgs {
 /// # Errors
 /// What the certificate is refused for; what keeps the change from being read.
 pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
-    let keys = args
-        .keys
-        .iter()
-        .map(|path| key::public(path))
-        .collect::<Result<Vec<_>, _>>()?;
-    let policy = Policy::parse(&input::read(&args.policy, MAX_POLICY_BYTES)?)?;
-    let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
-    let beside = Beside::at(state::unix_seconds());
+    let keys = public_keys(&args.keys)?;
+    let policy = policy(&args.policy)?;
+    let envelope = envelope(&args.certificate)?;
+    let beside = args.beside.read(&policy, &keys)?;
     let opened = open(&envelope, &policy, &keys, &beside)?;
     let statement = opened.statement().clone();
     let inputs = &statement.predicate.inputs;
@@ -107,9 +104,25 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
             open.iter().for_each(|line| {
                 show::print(&format!("{} {line}", show::paint("NOT PROVEN ", Tone::Bad)));
             });
+            show::print(&next(args));
         }
     }
     Ok(Exit::Passed)
+}
+
+/// The command with which an approver signs.
+fn next(args: &ReviewArgs) -> String {
+    let keys = args
+        .keys
+        .iter()
+        .map(|key| format!(" --trust {}", shown(key)));
+    format!(
+        "to sign and let it in: flights admit {} --repo {} --branch BRANCH --policy {}{}",
+        shown(&args.certificate),
+        shown(&args.repo),
+        shown(&args.policy),
+        String::from_iter(keys)
+    )
 }
 
 /// The certified commit, read out of the repository and hashed again.

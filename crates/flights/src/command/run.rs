@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
-use crate::{FlightsCode, registry};
+use crate::{FlightsCode, log, registry};
 use board::Board;
 use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
@@ -439,33 +439,35 @@ impl Crew {
         if let Some(canary) = canary.filter(|c| c.exists()) {
             return Err(FlightsCode::CanaryFound.refuse(canary.display()).into());
         }
-        let out = self.out.as_ref().map(|out| out.join(&plan.name));
-        self.settle(flown, key, out.as_deref())
+        match &self.out {
+            Some(out) => hand_out(flown, &order, key, &out.join(&plan.name)),
+            None => match &flown {
+                Flown::Certified(proven) => {
+                    let id = flight::certify(proven, key)?.id;
+                    Ok(flown.verdict(Some(id.to_string())))
+                }
+                Flown::Refused { .. } => Ok(flown.verdict(None)),
+            },
+        }
     }
+}
 
-    fn settle(
-        &self,
-        flown: Flown,
-        key: &dyn Signer,
-        out: Option<&Path>,
-    ) -> Result<Verdict, Refusal> {
-        if let Some(out) = out {
-            flight::clear_out(out)?;
-        }
-        let mut id = None;
-        if let Flown::Certified(proven) = &flown {
+/// Writes what a flight came to into a directory, and into the log.
+fn hand_out(flown: Flown, order: &Order, key: &dyn Signer, out: &Path) -> Result<Verdict, Refusal> {
+    flight::clear_out(out)?;
+    let verdict = match flown {
+        Flown::Certified(ref proven) => {
             let certificate = flight::certify(proven, key)?;
-            id = Some(certificate.id.to_string());
-            if let Some(out) = out {
-                flight::write_certificate(out, &certificate, proven, key)?;
-            }
+            flight::write_certificate(out, &certificate, proven, key)?;
+            flown.verdict(Some(certificate.id.to_string()))
         }
-        let verdict = flown.verdict(id);
-        if let Some(out) = out {
-            flight::write_verdict(out, &verdict)?;
+        Flown::Refused { stage, refusal } => {
+            let refusal = log::refused(stage, refusal, &order.label, &order.candidate);
+            Verdict::refused(stage, &refusal)
         }
-        Ok(verdict)
-    }
+    };
+    flight::write_verdict(out, &verdict)?;
+    Ok(verdict)
 }
 
 /// How a flight ended, in full.

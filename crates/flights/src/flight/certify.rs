@@ -1,9 +1,10 @@
 //! After the flight: sign, check what was signed, write it out.
 
 use super::Proven;
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, log, state};
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::key::Signer;
+use flightproof_certifier::log::Event;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_certifier::{derived, ssh};
@@ -173,11 +174,11 @@ impl Opening {
     }
 }
 
-/// Writes the certificate, what opens its commitments for the judging side, and what is derived from
-/// it for programs that do not know ours.
+/// Hands a certificate out: it is in the log first, and what opens its commitments for the judging side
+/// and what is derived from it for programs that do not know ours are written before itself.
 ///
 /// # Errors
-/// `STATE_UNAVAILABLE`; what keeps the key from signing.
+/// `STATE_UNAVAILABLE`; the log's; what keeps the key from signing.
 pub fn write_certificate(
     out: &Path,
     certificate: &Certificate,
@@ -190,6 +191,12 @@ pub fn write_certificate(
         salt: Bytes(proven.salt.to_vec()),
         observation_key: Bytes(proven.observation_key.to_vec()),
     };
+    let captured = &proven.captured;
+    let event = Event::Certified {
+        certificate: certificate.id,
+        head: captured.head,
+    };
+    log::note(event, &captured.repository, &captured.head.to_string())?;
     let opening = serde_json::to_value(&opening).unwrap_or_default();
     state::write_file(&out.join("opening.json"), &line(&opening), 0o600)?;
     let now = Moment::from_unix(state::unix_seconds());

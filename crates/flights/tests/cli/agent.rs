@@ -170,6 +170,7 @@ fn wrong_attempts_are_used_up() {
         notes.contains("attempt 2: certifier/CASE_STDOUT_MISMATCH"),
         "{notes}"
     );
+    assert_eq!(environment.logged(), ["refused", "refused"]);
 }
 
 #[test]
@@ -450,6 +451,7 @@ fn a_certified_commit_moves_its_branch_if_that_was_asked() {
     assert_eq!(report["attempts"][0]["commit"], tip);
     environment.git(&["fsck", "--strict"]);
     assert!(environment.path("out/receipt.json").exists());
+    assert_eq!(environment.logged(), ["certified", "admitted"]);
 }
 
 /// States of a run, and what is left of its hold if its driver dies there: nothing, all of it, or what

@@ -164,6 +164,20 @@ impl Environment {
         self.told(&command.output().unwrap())
     }
 
+    /// What kinds of events are in the certificate log, oldest first.
+    pub(crate) fn logged(&self) -> Vec<String> {
+        let log = self
+            .flights(&["cert", "log", "show", "--format", "json"])
+            .json();
+        let kind = |entry: &serde_json::Value| entry["event"]["kind"].as_str().unwrap().to_owned();
+        log["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(kind)
+            .collect()
+    }
+
     /// `flights certify` of a branch of the repository, with the pricing witness and more arguments.
     pub(crate) fn certify(&self, candidate: &str, more: &[&str]) -> Run {
         self.run(&mut self.certify_command(candidate, more))

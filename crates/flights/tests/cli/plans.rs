@@ -73,6 +73,8 @@ fn a_flight_is_flown_recorded_and_replayed_to_its_own_predicate() {
             "pricing/verdict.json"
         ]
     );
+    let events = environment.logged();
+    assert_eq!(events, ["certified"], "what is handed out is in the log");
     let replay = fly(&environment, &[]);
     assert_snapshot!(replay.text, @r#"
     exit 0

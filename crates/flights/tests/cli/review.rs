@@ -40,6 +40,7 @@ fn a_review_shows_each_changed_line_with_what_was_shown_of_it_and_what_was_not()
         " mutants\n",
         "proven      gates passed: ",
         "NOT PROVEN  that the cases are complete",
+        "to sign and let it in: flights admit ",
     ] {
         assert!(shown.stdout.contains(text), "{text}\n{}", shown.text);
     }
