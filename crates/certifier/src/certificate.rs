@@ -358,6 +358,7 @@ fn capture(evidence: &Evidence<'_>) -> CaptureClaim {
     CaptureClaim {
         bundle: captured.bundle,
         bundle_bytes: captured.bundle_bytes,
+        changeset: captured.changeset,
         kept_digest: captured.kept_digest,
         changed_paths: captured.changes.len() as u64,
         narrowed: evidence.narrowed.clone(),

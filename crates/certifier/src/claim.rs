@@ -259,6 +259,9 @@ pub struct CaptureClaim {
     pub bundle: Digest,
     /// Size of the bundle in bytes.
     pub bundle_bytes: u64,
+    /// SHA-256 of the changeset with the commit's large files; absent when all travelled in the bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changeset: Option<Digest>,
     /// Digest of the list of unchanged symlinks and gitlinks, which the snapshot cannot hold;
     /// absent when there are none. Equal to the subject's annotation.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -91,6 +91,9 @@ pub struct PlanChange {
     /// Granted paths; absent: everything but the protected list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Vec<RelPath>>,
+    /// Paths where files may be large, up to 16 MiB each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub large: Vec<RelPath>,
     /// If present, only these paths and what lies below them fly; every change must be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrow: Option<Vec<RelPath>>,

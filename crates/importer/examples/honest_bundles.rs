@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a count that cannot be made must fail")]
 
 use flightproof_core::Code as _;
-use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Rules, check_bundle};
+use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Parcel, Rules, check_bundle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,7 +73,7 @@ fn arrive(
     let host = Host::open(&git, top)?;
     let scratch = tempfile::tempdir_in(temp).unwrap();
     let arrival = Arrival {
-        bundle,
+        parcel: Parcel::bundle(bundle),
         baseline,
         rules: Rules {
             grants: &Grants::default(),

@@ -1,5 +1,6 @@
 use crate::bases::{Baseline, Bases};
 use crate::bundle::Bundle;
+use crate::freight::Freight;
 use crate::judge::{Rules, judge};
 use crate::objects::{Kind, Source, check_kind};
 use crate::pack::{self, Object, Resolver};
@@ -22,6 +23,25 @@ pub struct Checked {
     objects: BTreeMap<ObjectId, Object>,
 }
 
+/// What one commit arrives in.
+#[derive(Debug, Clone, Copy)]
+pub struct Parcel<'a> {
+    /// All bytes of the bundle.
+    pub bundle: &'a [u8],
+    /// All bytes of the changeset with its large files, if it has any.
+    pub changeset: Option<&'a [u8]>,
+}
+
+impl<'a> Parcel<'a> {
+    /// A bundle with nothing beside it.
+    pub fn bundle(bundle: &'a [u8]) -> Self {
+        Self {
+            bundle,
+            changeset: None,
+        }
+    }
+}
+
 /// Checks a bundle against its baseline. No git and no disk is used: bytes in, judgement out.
 ///
 /// Sizes are charged as they are declared, before anything is allocated for them, so the cost is
@@ -35,12 +55,37 @@ pub fn check(
     bases: &mut dyn Bases,
     rules: &Rules<'_>,
 ) -> Result<Checked, ImportError> {
-    let Bundle { head, pack } = Bundle::read(bundle, baseline)?;
+    check_parcel(&Parcel::bundle(bundle), baseline, bases, rules)
+}
+
+/// Checks a bundle as [`check`] does, with the changeset that brings its large files.
+///
+/// # Errors
+/// As [`check`]; `CHANGESET_MALFORMED`, `LARGE_NOT_GRANTED`, `CHANGESET_DIFFERS`.
+pub fn check_parcel(
+    parcel: &Parcel<'_>,
+    baseline: CommitId,
+    bases: &mut dyn Bases,
+    rules: &Rules<'_>,
+) -> Result<Checked, ImportError> {
+    let Bundle { head, pack } = Bundle::read(parcel.bundle, baseline)?;
     let resolver = Resolver::new(pack::read(pack)?)?;
     // A commit is never a delta on something outside: no further one can appear later.
     let head_body = only_commit(resolver.objects(), head)?.to_vec();
     let mut baseline = Baseline::open(bases, baseline)?;
-    let objects = Thin::new(resolver, &mut baseline, &head_body)?.resolve()?;
+    let mut objects = Thin::new(resolver, &mut baseline, &head_body)?.resolve()?;
+    let freight = parcel
+        .changeset
+        .map(|bytes| Freight::read(bytes, rules.grants));
+    let freight = freight.transpose()?;
+    if let Some(freight) = &freight {
+        let mut trees = Brought {
+            objects: &objects,
+            baseline: &mut baseline,
+        };
+        freight.check_tree(&mut trees, commit::tree_of(&head_body)?)?;
+        objects.extend(freight.objects());
+    }
     let baseline_body = baseline.body().to_vec();
     let ends = (baseline.commit(), baseline_body.as_slice());
     let mut source = Brought {
@@ -49,6 +94,9 @@ pub fn check(
     };
     let judged = judge(&mut source, ends, &head_body, rules)?;
     check_reached(&objects, head, &judged.difference.new)?;
+    if let Some(freight) = &freight {
+        freight.check_same(&judged.difference.changes)?;
+    }
     Ok(Checked {
         baseline: ends.0,
         head,

@@ -189,6 +189,7 @@ fn captured() -> Captured {
         committer: "A <a@example.org>".to_owned(),
         bundle: Digest::of(b"bundle"),
         bundle_bytes: 1_234,
+        changeset: None,
         snapshot: snapshot(),
         archive: Bytes::default(),
         kept: Vec::new(),

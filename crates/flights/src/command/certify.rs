@@ -43,6 +43,9 @@ pub(super) struct FlightArgs {
     /// A path the candidate may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// A path where files may be large, up to 16 MiB each (repeatable). This alone grants nothing.
+    #[arg(long, value_name = "PATH")]
+    large: Vec<RelPath>,
     /// Author and committer the candidate must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     identity: Option<String>,
@@ -189,6 +192,7 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
+    order.large = args.flight.large.clone();
     order.identity = args.flight.identity.clone();
     order.admit = args.flight.admit.clone();
     order.source = Some(Laid {

@@ -87,7 +87,7 @@ impl Host {
     pub(crate) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
         let repository = self.repository(order)?;
         let work = self.work_directory()?;
-        let grants = Grants::new(order.grants.clone().unwrap_or_default());
+        let grants = order.rules();
         if let Some(bundle) = &order.bundle {
             let arrival = arrival(order, bundle, &grants, work.path(), now);
             let taken = importer::capture_bundle(&self.git, &repository, &order.label, &arrival)?;
@@ -282,7 +282,7 @@ fn arrival<'a>(
     now: u64,
 ) -> importer::Arrival<'a> {
     importer::Arrival {
-        bundle,
+        parcel: importer::Parcel::bundle(bundle),
         baseline: &order.baseline,
         rules: importer::Rules {
             grants,

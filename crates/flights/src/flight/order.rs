@@ -6,6 +6,7 @@ use crate::source::{self, Laid};
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
+use flightproof_importer::Grants;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::Path;
@@ -39,6 +40,8 @@ pub struct Order {
     pub candidate: String,
     /// Granted paths.
     pub grants: Option<Vec<RelPath>>,
+    /// Paths where files may be large.
+    pub large: Vec<RelPath>,
     /// The part of the tree that flies in place of the whole.
     pub narrow: Option<Narrowing>,
     /// `Name <mail>` of author and committer.
@@ -78,6 +81,7 @@ impl Order {
             baseline: baseline.to_owned(),
             candidate: candidate.to_owned(),
             grants: None,
+            large: Vec::new(),
             narrow: None,
             identity: None,
             lock: None,
@@ -105,6 +109,7 @@ impl Order {
         )?;
         order.plan = Some(plan.name.clone());
         order.grants = plan.change.grants.clone();
+        order.large = plan.change.large.clone();
         order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
         order.identity = plan.change.identity.clone();
         if let Some(lock) = &plan.change.lock {
@@ -129,6 +134,12 @@ impl Order {
         Ok(())
     }
 
+    /// What the author may touch.
+    pub(crate) fn rules(&self) -> Grants {
+        let grants = Grants::new(self.grants.clone().unwrap_or_default());
+        grants.with_large(self.large.clone())
+    }
+
     /// The witness with its driver.
     ///
     /// # Errors
@@ -143,10 +154,14 @@ impl Order {
 
     /// What the capture is asked, as a recording keeps it.
     pub fn capture_input(&self) -> Value {
-        json!({
+        let mut input = json!({
             "repository": self.label, "baseline": self.baseline, "candidate": self.candidate,
             "grants": self.grants, "identity": self.identity,
-        })
+        });
+        if !self.large.is_empty() {
+            input["large"] = json!(self.large);
+        }
+        input
     }
 
     /// What a recording is bound to: the plan and every file it names.

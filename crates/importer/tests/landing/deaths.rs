@@ -4,7 +4,7 @@ use crate::scene::{NOW_IS_PAST, fake_git, programs};
 use crate::yard::{ADDED, CHANGED, UNTOUCHED, Yard, write};
 use flightproof_core::Digest;
 use flightproof_importer::{
-    Arrival, Clearance, Git, Grants, Host, Outcome, Rules, admit, check_bundle,
+    Arrival, Clearance, Git, Grants, Host, Outcome, Parcel, Rules, admit, check_bundle,
 };
 use flightproof_ledger::Ledger;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn victim() {
     let bundle = std::fs::read(place("BUNDLE")).unwrap();
     let scratch = crate::scene::folder();
     let arrival = Arrival {
-        bundle: &bundle,
+        parcel: Parcel::bundle(&bundle),
         baseline: &place("BASELINE"),
         rules: Rules {
             grants: &Grants::default(),

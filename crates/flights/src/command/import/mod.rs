@@ -2,9 +2,7 @@
 
 mod vouch;
 
-use super::bundle::RuleArgs;
-use super::bundle::{Desk, Line};
-use super::input;
+use super::bundle::{Desk, Line, Luggage, RuleArgs};
 use crate::show::{self, Format};
 use crate::{flight, state};
 use clap::{Args, Subcommand};
@@ -45,6 +43,9 @@ pub(super) struct ImportArgs {
     /// The branch that moves.
     #[arg(long, value_name = "NAME", required = true)]
     branch: Option<String>,
+    /// The changeset with the commit's large files.
+    #[arg(long, value_name = "FILE", requires = "large")]
+    changeset: Option<PathBuf>,
     #[command(flatten)]
     voucher: VoucherArgs,
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
         return Ok(Exit::Usage);
     };
     let order = Order {
-        file,
+        files: (file, args.changeset.as_deref()),
         repo,
         baseline,
         branch,
@@ -97,7 +98,8 @@ pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
 
 /// What is asked for.
 struct Order<'a> {
-    file: &'a Path,
+    /// The bundle, and the changeset with its large files.
+    files: (&'a Path, Option<&'a Path>),
     repo: &'a Path,
     baseline: &'a str,
     branch: &'a str,
@@ -106,7 +108,7 @@ struct Order<'a> {
 }
 
 fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
-    let bundle = input::read(args.file, Arrival::LARGEST)?;
+    let luggage = Luggage::read(args.files)?;
     let desk = Desk::open(args.repo)?;
     let mut ledger = ledger()?;
     let now = state::unix_seconds();
@@ -114,7 +116,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     show::recovered(&left.iter().map(flight::settled).collect::<Vec<_>>());
     let grants = args.rules.grants();
     let arrival = Arrival {
-        bundle: &bundle,
+        parcel: luggage.parcel(),
         baseline: args.baseline,
         rules: Rules {
             grants: &grants,
@@ -130,7 +132,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);
     // A lease that somebody else has by now is not ours to give back.
     let _ = ledger.release_lease(&lease);
-    Report::new(args, &bundle, &checked, &admitted?).print(format);
+    Report::new(args, arrival.parcel.bundle, &checked, &admitted?).print(format);
     Ok(Exit::Passed)
 }
 
