@@ -19,7 +19,7 @@ use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Moment, Refusal, RelPath, escape};
+use flightproof_core::{Digest, Moment, Refusal, RelPath, escape};
 use flightproof_importer::Checkout;
 use flightproof_ledger::Ledger;
 use std::io::Read as _;
@@ -81,9 +81,10 @@ impl<'a> Sortie<'a> {
         let profile = Profile::built_in(&plan.agent.profile)?;
         let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
         let (binary, program) = program(&asked)?;
-        let policy = policy(&asked.root.join(&plan.policy.file))?;
+        let (policy, bound) = policy(&asked.root.join(&plan.policy.file))?;
         let work = host.work_directory()?;
-        let order = order(&asked, &work)?;
+        let mut order = order(&asked, &work)?;
+        order.policy = Some(bound);
         let checkout = host.checkout(&order)?;
         let unpacked = paws::read(&checkout.archive)?;
         let tree = flight::tree(&unpacked);
@@ -193,7 +194,7 @@ fn program(asked: &Asked<'_>) -> Result<(Binary, Vec<u8>), Refusal> {
     Ok((binary, bytes))
 }
 
-fn policy(path: &Path) -> Result<Policy, Refusal> {
+fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
     let unreadable = |e: std::io::Error| {
         Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
     };
@@ -204,7 +205,7 @@ fn policy(path: &Path) -> Result<Policy, Refusal> {
                 .read_to_end(&mut bytes)
         })
         .map_err(unreadable)?;
-    Ok(Policy::parse(&bytes)?)
+    Ok((Policy::parse(&bytes)?, Digest::of(&bytes)))
 }
 
 /// The order of the flight that judges each attempt. Its bundle comes with the attempt.

@@ -52,6 +52,10 @@ pub(super) struct FlightArgs {
     /// Move this branch from the baseline to the certified commit if everything holds.
     #[arg(long, value_name = "BRANCH")]
     admit: Option<String>,
+    /// Policy the certificate is bound to: its digest stands on it, and an import holds it against the
+    /// policy it is given.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// Where to fly.
     #[arg(long, value_enum, default_value = "local")]
     session: Backend,
@@ -199,6 +203,9 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
         repository: args.repo.clone(),
     });
     order.witness_place = place_inside(&args.flight.witness, &args.repo);
+    if let Some(policy) = &args.flight.policy {
+        order.set_policy(policy)?;
+    }
     if let Some(lock) = &args.flight.lock {
         order.set_lock(lock)?;
     }

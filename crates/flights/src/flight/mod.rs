@@ -431,7 +431,7 @@ impl Flight<'_> {
                 None => Admission::Held {},
             },
             plan: self.order.plan.clone(),
-            policy: None,
+            policy: self.order.policy,
             attempt: self.order.attempt,
             gates: judgement.gates,
             captured,

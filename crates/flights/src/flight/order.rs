@@ -4,6 +4,7 @@ use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
 use flightproof_certifier::narrowing::Narrowing;
+use flightproof_certifier::policy::Policy;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
 use flightproof_importer::Grants;
@@ -48,6 +49,8 @@ pub struct Order {
     pub identity: Option<String>,
     /// Lock file for a tree without one.
     pub lock: Option<Vec<u8>>,
+    /// SHA-256 of the policy the certificate is bound to.
+    pub policy: Option<Digest>,
     /// The branch to admit to.
     pub admit: Option<String>,
     /// Which attempt of a repair loop this is, from 1.
@@ -85,6 +88,7 @@ impl Order {
             narrow: None,
             identity: None,
             lock: None,
+            policy: None,
             admit: None,
             attempt: 1,
             bundle: None,
@@ -115,6 +119,9 @@ impl Order {
         if let Some(lock) = &plan.change.lock {
             order.set_lock(&root.join(lock))?;
         }
+        if let Some(policy) = &plan.policy {
+            order.set_policy(&root.join(policy.file.as_path()))?;
+        }
         match &plan.source {
             PlanSource::Trees(trees) => order.trees = Some(source::digest(trees, root)?),
             PlanSource::Git(_) => {
@@ -138,6 +145,17 @@ impl Order {
     pub(crate) fn rules(&self) -> Grants {
         let grants = Grants::new(self.grants.clone().unwrap_or_default());
         grants.with_large(self.large.clone())
+    }
+
+    /// Reads the policy that the certificate is bound to.
+    ///
+    /// # Errors
+    /// `FILE_UNREADABLE`, and those of reading a policy.
+    pub fn set_policy(&mut self, path: &Path) -> Result<(), Refusal> {
+        let bytes = read(path, FlightsCode::FileUnreadable)?;
+        Policy::parse(&bytes)?;
+        self.policy = Some(Digest::of(&bytes));
+        Ok(())
     }
 
     /// The witness with its driver.
@@ -170,10 +188,13 @@ impl Order {
     /// Never for a plan that was read; the signature is that of every canonical form.
     pub fn digest(&self, plan: &Plan) -> Result<Digest, Refusal> {
         let of = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
-        let document = json!({
+        let mut document = json!({
             "plan": plan, "witness": Digest::of(&self.witness), "driver": of(&self.driver),
             "lock": of(&self.lock), "trees": self.trees,
         });
+        if let Some(policy) = self.policy {
+            document["policy"] = json!(policy);
+        }
         canonical_json(&document)
             .map(|bytes| Digest::of(&bytes))
             .map_err(|e| FlightsCode::PlanInvalid.refuse(e).into())

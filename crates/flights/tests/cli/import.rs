@@ -125,8 +125,10 @@ fn pinned(environment: &Environment, id: &str) -> String {
 fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     let environment = arrived();
     let home = environment.path("home/repo");
-    // Certified and admitted where it was made.
-    let run = environment.certify("candidate", &["--admit", "main"]);
+    // Certified and admitted where it was made, under the policy of where it will go.
+    let ours = pinned(&environment, &key_id(&environment));
+    let bound = fs::read_to_string(&ours).unwrap();
+    let run = environment.certify("candidate", &["--admit", "main", "--policy", &ours]);
     assert_eq!(run.code, 0, "{}", run.text);
     let baseline = git(&home, &["rev-parse", "main"]);
     let certificate = text(&environment, "out/certificate.dsse.json");
@@ -138,7 +140,11 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     assert_says(&by(&open, &[]), 13, &["flights/POLICY_UNPINNED"]);
     let other = pinned(&environment, &"0".repeat(64));
     assert_says(&by(&other, &[]), 13, &["certifier/KEY_UNAUTHORIZED"]);
-    let ours = pinned(&environment, &key_id(&environment));
+    // The same rules in another file are another policy.
+    let ours = environment.write("policy.json", &format!("{bound}\n"));
+    let said = "flights/CERTIFICATE_DIFFERS: policy: certified ";
+    assert_says(&by(&ours, &[]), 13, &[said]);
+    let ours = environment.write("policy.json", &bound);
     let said = "flights/CERTIFICATE_DIFFERS: repository: certified repo, asked another";
     assert_says(&by(&ours, &["--name", "another"]), 13, &[said]);
     assert_eq!(git(&home, &["rev-parse", "main"]), baseline);
@@ -146,6 +152,23 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(git(&home, &["rev-parse", "main"]), candidate);
+}
+
+#[test]
+fn a_certificate_that_is_bound_to_no_policy_lets_nothing_in() {
+    let environment = arrived();
+    let run = environment.certify("candidate", &["--admit", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let policy = pinned(&environment, &key_id(&environment));
+    let certificate = text(&environment, "out/certificate.dsse.json");
+    let args = ["--certificate", &certificate, "--policy", &policy];
+    let run = import(&environment, &args);
+    let said = "flights/CERTIFICATE_DIFFERS: policy: certified no policy, asked ";
+    assert_says(&run, 13, &[said]);
+    // What is no policy binds nothing.
+    let broken = environment.write("broken.json", "{}");
+    let run = environment.certify("candidate", &["--policy", &broken]);
+    assert_says(&run, 20, &["REFUSED at plan: certifier/POLICY_INVALID"]);
 }
 
 #[test]
