@@ -7,8 +7,8 @@ use crate::pack::{self, Object, Resolver};
 use crate::talk::Cap;
 use crate::tree::{self, Entry, EntryKind};
 use crate::walk::{self, OLD_BYTES};
-use crate::{ImportError, ImporterCode, commit};
-use flightproof_core::{CommitId, ObjectId};
+use crate::{ImportError, ImporterCode, commit, hash, signature};
+use flightproof_core::{CommitId, ObjectId, Refusal};
 use flightproof_evidence::Change;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -145,6 +145,26 @@ impl Checked {
         objects
             .map(|(id, object)| (*id, (object.kind, object.body.clone())))
             .collect()
+    }
+
+    /// The commit with a signature over it, and its id. `sign` is given the bytes of the commit and
+    /// gives an armoured SSH signature of them in the namespace `git`.
+    pub(crate) fn signed(
+        &self,
+        sign: impl FnOnce(&[u8]) -> Result<String, Refusal>,
+    ) -> Result<(CommitId, Vec<u8>), Refusal> {
+        let body = only_commit(&self.objects, self.head)?;
+        let signed = signature::signed(body, &sign(body)?)?;
+        Ok((hash::id_of(Kind::Commit, &signed)?, signed))
+    }
+
+    /// The pack with another commit in place of its own.
+    pub(crate) fn pack_with(&self, (id, body): (CommitId, &[u8])) -> Result<Vec<u8>, ImportError> {
+        let others = self.objects.iter().filter(|(id, _)| **id != self.head);
+        let others = others.map(|(id, object)| (*id, object.kind, object.body.as_slice()));
+        let mut all = vec![(id, Kind::Commit, body)];
+        all.extend(others);
+        pack::write(all.into_iter())
     }
 
     /// Its tree.

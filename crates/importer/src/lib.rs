@@ -40,6 +40,7 @@ mod receipt;
 mod recover;
 mod replay;
 mod scratch;
+mod signature;
 mod snapshot;
 mod subject;
 mod talk;

@@ -124,14 +124,34 @@ fn large_files_travel_beside_the_bundle_if_that_is_granted() {
     let beside = beside.to_str().unwrap();
     let refused = |run: Run| format!("{} {}", run.code, run.stdout.lines().next().unwrap());
     let make = |more: &[&str]| create(&environment, "main", "large", more);
-    assert_snapshot!(refused(make(&[])), @"");
-    assert_snapshot!(refused(make(&["--large", "data"])), @"");
+    assert_snapshot!(refused(make(&[])), @"10 REFUSED at bundle: importer/BYTES_OVER_LIMIT: blob fe00f6fbe0117ed5b1609ed12f83b509650a3f8e has 3000000 bytes, 2096977 are left of the limit");
+    assert_snapshot!(refused(make(&["--large", "data"])), @"2 REFUSED at bundle: flights/USAGE_INVALID: large files need a place of their own: --changeset FILE");
     assert_eq!(make(&["--changeset", beside]).code, 2);
-    assert_snapshot!(make(&["--large", "data", "--changeset", beside]).text, @"");
+    assert_snapshot!(make(&["--large", "data", "--changeset", beside]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 2 changed paths, 1091 bytes: written to $TREE/c.bundle, 3000459 bytes of large files to $TREE/c.paws
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changeset   ________________________________________________________________
+      added                      - -> 100644 3000000   data/prices.txt
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
     let arrives = |more: &[&str]| check(&environment, "main", more);
-    assert_snapshot!(refused(arrives(&["--large", "data"])), @"");
-    assert_snapshot!(refused(arrives(&["--large", "dat", "--changeset", beside])), @"");
-    assert_snapshot!(arrives(&["--large", "data", "--changeset", beside]).text, @"");
+    assert_snapshot!(refused(arrives(&["--large", "data"])), @"10 REFUSED at check: importer/OBJECT_MISSING: blob fe00f6fbe0117ed5b1609ed12f83b509650a3f8e is neither in the bundle nor in the baseline");
+    assert_snapshot!(refused(arrives(&["--large", "dat", "--changeset", beside])), @"10 REFUSED at check: importer/LARGE_NOT_GRANTED: data/prices.txt");
+    assert_snapshot!(arrives(&["--large", "data", "--changeset", beside]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 2 changed paths, 1091 bytes: it keeps every rule, and git finds the same objects in it
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changeset   ________________________________________________________________
+      added                      - -> 100644 3000000   data/prices.txt
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
     // Home it comes with both.
     let (file, home) = (environment.path("c.bundle"), environment.path("home/repo"));
     let (file, home) = (file.to_str().unwrap(), home.to_str().unwrap());
