@@ -28,8 +28,6 @@ use std::path::{Path, PathBuf};
 
 /// Who commits in the session, where the plan does not say.
 const AUTHOR: &str = "Agent <agent@flightproof.invalid>";
-/// Most bytes of a program: what one file of an archive may have.
-const MAX_PROGRAM: u64 = 50 << 20;
 
 /// What is asked for.
 pub struct Asked<'a> {
@@ -80,7 +78,7 @@ impl<'a> Sortie<'a> {
         let plan = asked.plan;
         let profile = Profile::built_in(&plan.agent.profile)?;
         let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
-        let (binary, program) = program(&asked)?;
+        let binary = program(&asked)?;
         let (policy, bound) = policy(&asked.root.join(&plan.policy.file))?;
         let work = host.work_directory()?;
         let mut order = order(&asked, &work)?;
@@ -104,7 +102,7 @@ impl<'a> Sortie<'a> {
         let lock = folder.lock(&name).map_err(unavailable)?;
         let lock = lock.ok_or_else(|| unavailable(format!("{name} is locked")))?;
         Ok(Self {
-            furniture: furniture(checkout, program, plan),
+            furniture: furniture(checkout, plan),
             record: LoopRecord {
                 name: name.clone(),
                 plan: plan.name.clone(),
@@ -155,43 +153,30 @@ pub(super) fn new_key() -> Result<RunKey, Refusal> {
     Ok(RunKey::from_entropy(bytes))
 }
 
-fn furniture(checkout: Checkout, program: Vec<u8>, plan: &AgentPlan) -> Furniture {
+fn furniture(checkout: Checkout, plan: &AgentPlan) -> Furniture {
     let author = plan.change.identity.as_deref().unwrap_or(AUTHOR);
     Furniture {
         commit: checkout.commit,
         pack: checkout.pack,
-        program,
         author: author.to_owned(),
     }
 }
 
-/// The program, exactly the one that is named: what is sent into the session are these bytes.
-fn program(asked: &Asked<'_>) -> Result<(Binary, Vec<u8>), Refusal> {
+/// The program, exactly the one that is named.
+fn program(asked: &Asked<'_>) -> Result<Binary, Refusal> {
     let named = &asked.plan.program;
     let binary = Binary::inspect(&asked.root.join(&named.path))?;
-    if binary.digest() != named.sha256 {
-        return Err(AgentCode::BinaryChanged
-            .refuse(format!(
-                "{}: the plan names {}, it is {}",
-                escape(binary.path().as_os_str().as_encoded_bytes(), 200),
-                named.sha256,
-                binary.digest()
-            ))
-            .into());
+    if binary.digest() == named.sha256 {
+        return Ok(binary);
     }
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(binary.path())
-        .and_then(|file| file.take(MAX_PROGRAM + 1).read_to_end(&mut bytes));
-    read.map_err(|e| Refusal::from(AgentCode::BinaryUnfit.refuse(e)))?;
-    if bytes.len() as u64 > MAX_PROGRAM {
-        let detail = format!("more than {MAX_PROGRAM} bytes: no session takes it");
-        return Err(AgentCode::BinaryUnfit.refuse(detail).into());
-    }
-    if flightproof_core::Digest::of(&bytes) != named.sha256 {
-        let detail = "it changed while it was read";
-        return Err(AgentCode::BinaryChanged.refuse(detail).into());
-    }
-    Ok((binary, bytes))
+    Err(AgentCode::BinaryChanged
+        .refuse(format!(
+            "{}: the plan names {}, it is {}",
+            escape(binary.path().as_os_str().as_encoded_bytes(), 200),
+            named.sha256,
+            binary.digest()
+        ))
+        .into())
 }
 
 fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {

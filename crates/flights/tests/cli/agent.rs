@@ -385,6 +385,63 @@ fn a_plan_that_can_never_succeed_is_refused_before_money_is_held() {
     assert_eq!(many.json()["code"], "agent/LIMIT_WIDENED", "{}", many.text);
 }
 
+/// As large as those that carry their runtime with them.
+const NATIVE_BYTES: u64 = 210 << 20;
+
+/// A program in one file that carries the stand-in behind its own code. Its path and digest.
+fn native(environment: &Environment) -> (String, String) {
+    let program = environment.path("native");
+    let source = workspace().join("fixtures/agent/native.rs");
+    let built = std::process::Command::new("rustc")
+        .args(["--edition", "2024", "-O", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(built.unwrap().success());
+    let carried = fs::read(workspace().join("fixtures/agent/worker.sh")).unwrap();
+    let mut file = fs::File::options().append(true).open(&program).unwrap();
+    file.set_len(NATIVE_BYTES).unwrap();
+    file.write_all(&carried).unwrap();
+    let length = u64::try_from(carried.len()).unwrap();
+    file.write_all(&length.to_le_bytes()).unwrap();
+    let digest = flightproof_core::Digest::of(&fs::read(&program).unwrap());
+    (program.display().to_string(), digest.to_string())
+}
+
+/// A plan of the workspace, flown with the native program.
+fn with_native(environment: &Environment, plan: &str) -> Run {
+    let text = fs::read_to_string(workspace().join(format!("flights/agent/{plan}.toml"))).unwrap();
+    let named = text.lines().find_map(|line| line.strip_prefix("sha256 = "));
+    let (path, digest) = native(environment);
+    let plan = environment.changed(
+        plan,
+        &[
+            ("fixtures/agent/worker.sh", path.as_str()),
+            (named.unwrap().trim_matches('"'), digest.as_str()),
+        ],
+    );
+    environment.agent(&plan, &[])
+}
+
+#[test]
+fn a_program_of_two_hundred_megabytes_that_finds_itself_in_proc_is_flown() {
+    let environment = machine();
+    let run = with_native(&environment, "honest-fix");
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(run.stdout.contains("as the plan expects"), "{}", run.text);
+    assert_eq!(environment.money(), (PAID, 0));
+    assert_eq!(environment.report()["attempts"][0]["version"], "2.1.266");
+    environment.nothing_is_left();
+}
+
+#[test]
+fn a_native_program_finds_no_way_out_either() {
+    let environment = machine();
+    let run = with_native(&environment, "escape");
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(!Path::new("/tmp/agent-canary").exists());
+    environment.nothing_is_left();
+}
+
 #[test]
 fn another_program_than_the_named_one_is_not_started() {
     let environment = machine();
