@@ -80,8 +80,14 @@ pub(crate) fn show_own_processes() -> Result<(), String> {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", PROCESSES, "proc", flags, c"hidepid=invisible,subset=pid")
-        .map_err(|e| format!("mount {PROCESSES}: {e}"))
+    mount(
+        "proc",
+        PROCESSES,
+        "proc",
+        flags,
+        c"hidepid=invisible,subset=pid",
+    )
+    .map_err(|e| format!("mount {PROCESSES}: {e}"))
 }
 
 /// Makes `shown` be in the tree at `site` what it is outside of it. What does not exist is not

@@ -113,7 +113,12 @@ fn an_agent_s_program_is_the_one_that_was_named_or_there_is_no_session() {
     let mut session = site.open_as(&spec).unwrap();
     let mounts = |session: &LocalSession| {
         let readings = &session.attestation().readings;
-        readings.iter().find(|r| r.name == "mounts").unwrap().found.clone()
+        readings
+            .iter()
+            .find(|r| r.name == "mounts")
+            .unwrap()
+            .found
+            .clone()
     };
     let with_agent = mounts(&session);
     assert!(session.close().unwrap().is_clean());

@@ -2,12 +2,12 @@
 
 use crate::{FlightsCode, state};
 use flightproof_core::{Digest, Refusal, escape};
-use flightproof_session::{Session, SessionCode};
 use flightproof_session::docker::{
     self, DockerSpec, Endpoint, Engine, Inventory, PinnedImage, session_images,
 };
 use flightproof_session::lease::{Leases, Reaper};
 use flightproof_session::local::{self, AgentFile, LocalSpec, RunnerProgram};
+use flightproof_session::{Session, SessionCode};
 use std::path::{Path, PathBuf};
 
 /// Memory of a session, bytes: a compiler on two cores, and the scratch it writes to.
