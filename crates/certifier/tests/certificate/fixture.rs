@@ -87,6 +87,7 @@ impl Flight {
                 failed_on_baseline: BaselineResult::NotRun,
             },
             mutation: self.mutation.clone(),
+            spend: None,
         }
     }
 

@@ -446,6 +446,7 @@ impl Flight<'_> {
             closed: &closed,
             witness: judgement.witness,
             mutation: judgement.mutation,
+            spend: self.order.spend.clone(),
         };
         let statement = Statement::build(&evidence).map_err(at("certify"))?;
         let payload = statement.payload().map_err(at("certify"))?;

@@ -5,6 +5,7 @@ use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
+use flightproof_certifier::spend::SpendClaim;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
 use flightproof_importer::Grants;
@@ -55,6 +56,8 @@ pub struct Order {
     pub admit: Option<String>,
     /// Which attempt of a repair loop this is, from 1.
     pub attempt: u64,
+    /// What the attempts of an agent have cost so far, if one made the candidate.
+    pub spend: Option<SpendClaim>,
     /// The candidate as a bundle, in place of a revision of the repository.
     pub bundle: Option<Vec<u8>>,
     /// The repository; absent when a recording is replayed.
@@ -91,6 +94,7 @@ impl Order {
             policy: None,
             admit: None,
             attempt: 1,
+            spend: None,
             bundle: None,
             source: None,
             witness_place: None,
