@@ -1,13 +1,12 @@
 //! What a certificate claims: one struct per input kind, each about one thing and no more.
 
 use crate::narrowing::NarrowedClaim;
-use crate::spend::SpendClaim;
-use flightproof_core::{CommitId, Digest};
+use flightproof_core::{CommitId, Digest, RelPath};
 use flightproof_evidence::{Closed, EvidenceClass, Package};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The input kinds of a certificate. Every one of [`Inputs::KINDS`] is present exactly once.
+/// The input kinds of a certificate. Every one of them is present exactly once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Inputs {
@@ -31,13 +30,10 @@ pub struct Inputs {
     pub capture: CaptureClaim,
     /// What it descends from.
     pub lineage: LineageClaim,
-    /// What the agent that made it has cost; absent for a commit that came finished.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spend: Option<SpendClaim>,
 }
 
 impl Inputs {
-    /// The names of all kinds that stand on every certificate.
+    /// The names of all kinds, as they stand on a certificate.
     pub const KINDS: [&str; 10] = [
         "request",
         "witness",
@@ -239,20 +235,32 @@ pub struct WaiverClaim {
     pub reason: String,
 }
 
-/// The changed lines by what the mutation run made of them.
+/// The changed lines by class: each line is in exactly one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LinesClaim {
-    /// All of them.
+    /// All of them. A file that is gone, empty, or has other permissions counts as one.
     pub changed: u64,
-    /// With at least one viable mutant.
+    /// Code of the program: mutants on it, or of its function, were noticed.
     pub mutated: u64,
-    /// Without meaning to the compiler: blank, comment, lone bracket.
+    /// Without effect by itself: comments, documents, formatting, declarations, tests.
     pub inert: u64,
-    /// In files that are not compiled.
+    /// Data that is not compiled.
     pub data: u64,
-    /// Code that no operator reached.
-    pub unmutated: u64,
+    /// Code that nothing compiled and no case ran. Someone granted it.
+    pub not_compiled: u64,
+    /// Part of the program, and no mutant can judge it. The witness's owner waived it.
+    pub unjudged: u64,
+    /// The paths that were granted for lines that are not compiled, as far as there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<RelPath>,
+}
+
+impl LinesClaim {
+    /// Whether no changed line can change what a program does: documents, comments, tests.
+    pub fn are_inert(&self) -> bool {
+        self.changed > 0 && self.inert == self.changed
+    }
 }
 
 /// `capture`: does not claim that nothing else happened where the commit was made.
@@ -263,9 +271,6 @@ pub struct CaptureClaim {
     pub bundle: Digest,
     /// Size of the bundle in bytes.
     pub bundle_bytes: u64,
-    /// SHA-256 of the changeset with the commit's large files; absent when all travelled in the bundle.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changeset: Option<Digest>,
     /// Digest of the list of unchanged symlinks and gitlinks, which the snapshot cannot hold;
     /// absent when there are none. Equal to the subject's annotation.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -209,6 +209,9 @@ flightproof_core::refusal_codes! {
         /// Less than the whole tree flew.
         NarrowedNotAllowed = "NARROWED_NOT_ALLOWED", Policy,
             "only a part of the tree flew", "whether the rest of the tree still builds with the change is not known", "set allow.narrowed if the part stands for itself, or fly the whole tree";
+        /// Code came along that nothing compiled.
+        UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
+            "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";
         /// A key outside the time in which the policy lets it sign.
         KeyExpired = "KEY_EXPIRED", Policy,
             "a key that signed is not in force now", "the policy bounds the time in which a key counts, so that an old key cannot sign for ever", "have the document signed by a key in force, or the key's time changed in the policy by its owner";
@@ -344,6 +347,9 @@ flightproof_core::refusal_codes! {
         /// The machine was too busy to begin a run within its time.
         MutantStarved = "MUTANT_STARVED", Environment,
             "a run's time ended before its mutant was selected", "selecting comes before the program's first instruction, so the machine was too busy; such a run says nothing about the candidate", "fly again with less going on, or with fewer jobs";
+        /// Changed code that nothing compiles.
+        NotCompiled = "NOT_COMPILED", Input,
+            "part of the change is code that no build of the flight compiles", "a script, another platform's branch or a package that is not built would come in unseen: no case runs it and no mutant judges it", "leave it to a commit of its own, or grant its path with --uncompiled (in a plan: change.uncompiled), which the certificate says";
         /// Changed code that nothing judges.
         UnjudgedCode = "UNJUDGED_CODE", Input,
             "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move it where it runs, or have the witness's owner waive it by the id in the notes";

@@ -5,7 +5,7 @@
 use crate::certificate::{Admission, Statement, Subject};
 use crate::claim::{Inputs, MutationClaim};
 use crate::judge::Gate;
-use crate::{CertifierCode, CertifierError, spend};
+use crate::{CertifierCode, CertifierError};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::Package;
 use std::collections::BTreeSet;
@@ -30,10 +30,16 @@ pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     packages_agree(&inputs.session_build.packages)?;
     execution_agrees(inputs, gates)?;
     counts_add_up(&inputs.mutation)?;
+    // Where the rules of Rust held, what no mutant judges was waived; other languages have none.
+    agree(
+        "lines that no mutant judges and their waivers",
+        !gates.contains(&Gate::Fence)
+            || inputs.mutation.lines.unjudged == 0
+            || !inputs.mutation.unjudged.is_empty(),
+    )?;
     if gates.contains(&Gate::Mutation) {
         mutation_passed(&inputs.mutation)?;
     }
-    spend::check(statement)?;
     gates_in_order(gates)
 }
 
@@ -168,9 +174,20 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
         "viable mutants and killed + survived + waived",
         sum(killed.chain([mutation.survived, waived])) == Some(mutation.viable),
     )?;
+    let classes = [
+        lines.mutated,
+        lines.inert,
+        lines.data,
+        lines.not_compiled,
+        lines.unjudged,
+    ];
     agree(
         "changed lines and their classes",
-        sum([lines.mutated, lines.inert, lines.data, lines.unmutated]) == Some(lines.changed),
+        sum(classes) == Some(lines.changed),
+    )?;
+    agree(
+        "lines that are not compiled and their grants",
+        (lines.not_compiled == 0) == lines.granted.is_empty(),
     )?;
     let all = mutation.waived.iter().chain(&mutation.unjudged);
     let mut ids: Vec<&str> = all.map(|w| w.mutant.as_str()).collect();

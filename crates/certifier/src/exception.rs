@@ -22,10 +22,11 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 6] = [
+const EXCUSABLE: [CertifierCode; 7] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
     CertifierCode::NarrowedNotAllowed,
+    CertifierCode::UncompiledNotAllowed,
     CertifierCode::WaiversTooMany,
     CertifierCode::BuildScriptRan,
     CertifierCode::ProcMacroRan,

@@ -136,22 +136,30 @@ impl<'a> Includer<'a> {
 /// Whether a Rust file of the tree takes in the bytes of a file of this name as a value:
 /// documentation is no value.
 pub(crate) fn compiled_in(tree: &Tree<'_>, name: &str) -> bool {
-    let takes_in = |content: &[u8]| {
+    takers(tree, name).any(|(path, content)| {
+        let values = RelPath::new(path).ok().and_then(|path| {
+            with_tokens(&path, content, |tokens| values_of(&flatten(tokens))).ok()
+        });
+        values.is_none_or(|values| {
+            values
+                .iter()
+                .any(|text| text.trim_end_matches(['"', '#']).ends_with(name))
+        })
+    })
+}
+
+/// Whether a Rust file of the tree takes in a file of this name, as documentation at least.
+pub(crate) fn is_taken_in(tree: &Tree<'_>, name: &str) -> bool {
+    takers(tree, name).next().is_some()
+}
+
+fn takers<'a>(tree: &'a Tree<'_>, name: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> + 'a {
+    let takes_in = move |content: &[u8]| {
         (contains(content, b"include_str") || contains(content, b"include_bytes"))
             && contains(content, name.as_bytes())
     };
     tree.files()
-        .filter(|(path, content)| path.ends_with(".rs") && takes_in(content))
-        .any(|(path, content)| {
-            let values = RelPath::new(path).ok().and_then(|path| {
-                with_tokens(&path, content, |tokens| values_of(&flatten(tokens))).ok()
-            });
-            values.is_none_or(|values| {
-                values
-                    .iter()
-                    .any(|text| text.trim_end_matches(['"', '#']).ends_with(name))
-            })
-        })
+        .filter(move |(path, content)| path.ends_with(".rs") && takes_in(content))
 }
 
 /// Literals near `include_str!` and `include_bytes!`, except in `doc = include_str!(…)`.

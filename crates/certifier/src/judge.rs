@@ -386,6 +386,7 @@ mod tests {
                 build_scripts: false,
                 proc_macros: false,
             },
+            reads: None,
         };
         assert_eq!(built(BuildAnswer::Built(program.clone()), &[]), Ok(program));
     }

@@ -2,6 +2,7 @@
 //! a process; what must be compiled or run is asked for and answered by others.
 #![forbid(unsafe_code)]
 
+mod classes;
 mod code;
 mod consistency;
 mod flat;
@@ -32,7 +33,6 @@ pub mod policy;
 pub mod revocation;
 pub mod ring;
 pub mod scope;
-pub mod spend;
 pub mod ssh;
 pub mod suite;
 pub mod tokens;
@@ -40,4 +40,5 @@ pub mod tree;
 pub mod verify;
 pub mod witness;
 
+pub use classes::{ClassedLine, LineClass};
 pub use code::{CertifierCode, CertifierError};

@@ -63,6 +63,8 @@ pub struct Allow {
     pub proc_macros: bool,
     /// A part of the tree may have flown in place of the whole.
     pub narrowed: bool,
+    /// Changed lines may have come along that no build compiled, if somebody granted them.
+    pub not_compiled: bool,
     /// Most waived mutants.
     pub waivers_max: u64,
     /// The candidate's author may have seen the witness.

@@ -1,7 +1,7 @@
 //! From a captured change to the input of the mutation engine: which files, which lines, compiled
 //! into what.
 
-mod beside;
+pub(crate) mod beside;
 mod layout;
 
 use crate::lines::{changed_data_lines, changed_lines, is_rust};
@@ -13,29 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the set of operators, on certificates.
 pub(crate) const OPERATOR_SET: &str = "rust-2";
-
-/// Numbers of changed lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChangedLines {
-    /// In Rust files.
-    pub(crate) rust: u64,
-    /// In other files.
-    pub(crate) data: u64,
-}
-
-/// Counts the changed lines.
-pub(crate) fn lines(captured: &Captured) -> ChangedLines {
-    let mut counted = ChangedLines { rust: 0, data: 0 };
-    for change in &captured.changes {
-        let number = lines_of(change).len() as u64;
-        if is_rust(&change.path) {
-            counted.rust += number;
-        } else {
-            counted.data += number;
-        }
-    }
-    counted
-}
 
 /// What mutants are made from.
 pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
@@ -54,6 +31,7 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
             old: change.old.as_ref().map(|old| old.content.clone()),
             lines: lines_of(change),
             role: package.role(tree, &change.path),
+            features: package.features(tree),
         });
     }
     MutationInput {
@@ -65,7 +43,8 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
     }
 }
 
-fn lines_of(change: &Change) -> BTreeSet<u32> {
+/// The lines of the new text that a change touched.
+pub(crate) fn lines_of(change: &Change) -> BTreeSet<u32> {
     let Some(new) = &change.new else {
         return BTreeSet::new();
     };
@@ -112,6 +91,31 @@ impl Package {
         let targets = bins.into_iter().flatten().chain(self.manifest.get("lib"));
         let mut paths = targets.filter_map(|target| target.get("path")?.as_str());
         paths.any(|path| path.trim_start_matches("./") == inner)
+    }
+
+    /// The features that every build of the package has: those behind `default`, unless anything in
+    /// the tree turns defaults off.
+    fn features(&self, tree: &Tree<'_>) -> BTreeSet<String> {
+        let manifests = tree.files().filter(|(p, _)| p.ends_with("Cargo.toml"));
+        let mut texts = manifests.map(|(_, content)| String::from_utf8_lossy(content));
+        if texts.any(|text| text.contains("default-features") || text.contains("default_features"))
+        {
+            return BTreeSet::new();
+        }
+        let table = self
+            .manifest
+            .get("features")
+            .and_then(toml::Value::as_table);
+        let mut found = BTreeSet::new();
+        let mut open = vec!["default".to_owned()];
+        while let Some(name) = open.pop() {
+            let behind = table.and_then(|table| table.get(&name)?.as_array());
+            let names = behind.into_iter().flatten().filter_map(toml::Value::as_str);
+            if found.insert(name) {
+                open.extend(names.map(str::to_owned));
+            }
+        }
+        found
     }
 
     pub(crate) fn of(tree: &Tree<'_>, path: &RelPath) -> Self {

@@ -92,6 +92,7 @@ impl Scope<'_> {
                 lines,
                 path,
                 role: FileRole::Program,
+                features: BTreeSet::new(),
             })
         });
         edited.collect()

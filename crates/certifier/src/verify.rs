@@ -109,6 +109,7 @@ pub struct Opened<'a> {
 /// # Errors
 /// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
 /// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
+/// `UNCOMPILED_NOT_ALLOWED`,
 /// `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
 /// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
@@ -340,6 +341,9 @@ fn objections(statement: &Statement, policy: &Policy) -> Vec<(CertifierError, Op
     let inputs = &statement.predicate.inputs;
     let missing = policy.required_gates().iter();
     let missing = missing.filter(|gate| !statement.predicate.gates.contains(gate));
+    // Of documents, comments and tests no mutant can be made, and none is needed.
+    let inert = inputs.mutation.lines.are_inert();
+    let missing = missing.filter(|gate| **gate != Gate::Mutation || !inert);
     let mut found: Vec<_> = missing
         .map(|gate| (CertifierCode::GateMissing.refuse(gate.name()), Some(*gate)))
         .collect();
@@ -373,6 +377,13 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             narrowed.paths.len()
         ))
     });
+    let lines = &inputs.mutation.lines;
+    let uncompiled = (lines.not_compiled > 0 && !allow.not_compiled).then(|| {
+        CertifierCode::UncompiledNotAllowed.refuse(format_args!(
+            "{} lines; allow.not_compiled is not set",
+            lines.not_compiled
+        ))
+    });
     let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
     let waived = (waived > allow.waivers_max).then(|| {
         CertifierCode::WaiversTooMany.refuse(format_args!(
@@ -385,7 +396,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
         script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
-    [public, narrowed, waived, script, proc]
+    [public, narrowed, uncompiled, waived, script, proc]
         .into_iter()
         .flatten()
 }

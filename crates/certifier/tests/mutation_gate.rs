@@ -20,6 +20,7 @@ fn input(files: &[(&str, &str, FileRole)], lines: Option<&[u32]>) -> MutationInp
         old: None,
         lines: lines.map_or_else(|| (1..=9999).collect(), |l| l.iter().copied().collect()),
         role: *role,
+        features: BTreeSet::new(),
     };
     MutationInput {
         files: files.iter().map(edited).collect(),

@@ -23,6 +23,7 @@ fn plan(old: Option<&str>, new: &str) -> MutationPlan {
             old: old.map(|old| Bytes::from(old.as_bytes())),
             lines: lines.map(|(number, _)| number).collect(),
             role: FileRole::Program,
+            features: BTreeSet::new(),
         }],
         roots: BTreeMap::new(),
         beside: Vec::new(),

@@ -1,5 +1,6 @@
-use flightproof_core::Digest;
+use flightproof_core::{Digest, RelPath};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What was compiled, from which bytes, by what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,10 @@ pub struct Built {
     pub sha256: Digest,
     /// How it came about.
     pub record: BuildRecord,
+    /// Every file of the tree that the compiler read for it, as the compiler says; absent where it
+    /// does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<BTreeSet<RelPath>>,
 }
 
 /// One message of the compiler.

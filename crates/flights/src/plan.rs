@@ -28,9 +28,6 @@ pub struct Plan {
     pub change: PlanChange,
     /// What judges it.
     pub witness: PlanWitness,
-    /// What its certificate is bound to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<PlanPolicy>,
     /// What must come of it.
     pub expect: Expectation,
 }
@@ -94,12 +91,12 @@ pub struct PlanChange {
     /// Granted paths; absent: everything but the protected list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Vec<RelPath>>,
-    /// Paths where files may be large, up to 16 MiB each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub large: Vec<RelPath>,
     /// If present, only these paths and what lies below them fly; every change must be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrow: Option<Vec<RelPath>>,
+    /// Paths whose changes may come in though no build compiles them and no case runs them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncompiled: Vec<RelPath>,
     /// Author and committer the candidate must have, `Name <mail>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
@@ -113,14 +110,6 @@ pub struct PlanChange {
 #[serde(deny_unknown_fields)]
 pub struct PlanWitness {
     /// The witness file.
-    pub file: PathBuf,
-}
-
-/// What a certificate is bound to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlanPolicy {
-    /// The policy file. Its digest stands on the certificate.
     pub file: PathBuf,
 }
 

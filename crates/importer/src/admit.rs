@@ -160,10 +160,7 @@ impl Moving<'_> {
     }
 
     pub(crate) fn receipt(&self) -> Receipt {
-        Receipt {
-            unsigned: self.clearance.unsigned(),
-            ..Receipt::new(self.key, self.clearance.certificate(), self.now)
-        }
+        Receipt::new(self.key, self.clearance.certificate(), self.now)
     }
 
     /// No git of ours runs any more when this is asked.

@@ -1,9 +1,8 @@
 use crate::admit::PATIENCE;
 use crate::claim::{Left, Note};
 use crate::git::Verb;
-use crate::objects::Objects;
 use crate::protocol::{Facts, Files, NewIndex, Place, Ruling, decide};
-use crate::{Git, Host, ImportError, ImporterCode, Receipt, signature};
+use crate::{Git, Host, ImportError, ImporterCode, Receipt};
 use flightproof_archive as archive;
 use flightproof_core::{CommitId, Refusal, escape};
 use flightproof_ledger::{Admission, AdmissionKey, Ledger, State};
@@ -142,7 +141,7 @@ fn recover_host(
                 here: false,
             };
             let mut recovered = Recovered::new(&admission.key, decide(facts).outcome);
-            settle((git, host), ledger, &admission, &mut recovered, (tip, now))?;
+            settle(host, ledger, &admission, &mut recovered, (tip, now))?;
             all.push(recovered);
         }
     }
@@ -199,7 +198,7 @@ impl Bench<'_> {
         }
         if let Some(admission) = open {
             settle(
-                (self.git, self.host),
+                self.host,
                 ledger,
                 admission,
                 &mut recovered,
@@ -312,13 +311,13 @@ fn index_left(left: &Left, ruling: Ruling) -> Option<String> {
 }
 
 fn settle(
-    (git, host): (&Git, &Host),
+    host: &Host,
     ledger: &mut Ledger,
     admission: &Admission,
     recovered: &mut Recovered,
     (tip, now): (Option<CommitId>, u64),
 ) -> Result<(), Refusal> {
-    recovered.receipt = write_receipt((git, host), admission, recovered.outcome, tip, now)?;
+    recovered.receipt = write_receipt(host, admission, recovered.outcome, tip, now)?;
     recovered.lock_left = host.lock_of(&admission.key.branch);
     let state = recovered.outcome.state();
     Ok(ledger.settle(admission.id, state, recovered.receipt.as_deref(), now)?)
@@ -351,7 +350,7 @@ fn descends(git: &Git, host: &Host, from: CommitId, to: CommitId) -> Result<bool
 }
 
 fn write_receipt(
-    (git, host): (&Git, &Host),
+    host: &Host,
     admission: &Admission,
     outcome: Outcome,
     tip: Option<CommitId>,
@@ -362,10 +361,8 @@ fn write_receipt(
     }
     // The run that died may not have come to this.
     host.sync_branch(&admission.key.branch)?;
-    let mut objects = Objects::open(git, host.place())?;
     let receipt = Receipt {
         recovered: true,
-        unsigned: signature::unsigned_of(&mut objects, admission.key.head)?,
         moved_on_to: tip.filter(|_| outcome == Outcome::AppliedThenMoved),
         ..Receipt::new(&admission.key, admission.certificate, now)
     };

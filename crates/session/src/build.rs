@@ -5,6 +5,7 @@
 
 mod command;
 mod product;
+mod reads;
 mod suite;
 
 pub(crate) use command::environment;
@@ -22,6 +23,7 @@ use flightproof_evidence::{
 };
 use flightproof_frame::protocol::{CrateFile, Outcome, Place, Status, layout};
 use product::{Library, binary, library};
+use reads::reads;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Last bytes of standard error that are handed on.
@@ -98,21 +100,30 @@ impl Workshop {
             Ok(messages) => messages,
             Err(answer) => return Ok(answer),
         };
-        let from = match &order.target {
-            BuildTarget::Bin { name } => binary(&messages, name)?,
+        let (from, listed) = match &order.target {
+            BuildTarget::Bin { name } => {
+                let program = binary(&messages, name)?;
+                (program.clone(), program)
+            }
             BuildTarget::Driver { package, source } => {
                 let library = library(&messages, package.as_deref())?;
                 match self.drive(session, order, &library, source)? {
-                    Ok(program) => program,
+                    Ok(program) => (program, library.rlib),
                     Err(answer) => return Ok(answer),
                 }
             }
         };
         let sha256 = promote(session, &from, &order.program)?;
+        // Schemata hold other lines than the tree: only a build of the tree itself tells.
+        let reads = match order.overlay.is_empty() {
+            true => Some(reads(session, &listed, self.wall_ms)?),
+            false => None,
+        };
         Ok(BuildAnswer::Built(Built {
             program: order.program.clone(),
             sha256,
             record: self.record(&messages),
+            reads,
         }))
     }
 

@@ -4,6 +4,5 @@
 
 mod deaths;
 mod ledger;
-mod process;
 mod scene;
 mod shapes;

@@ -1,18 +1,30 @@
 //! What the machine knows of each mutant and each changed line, for people.
 
 use super::Certification;
+use crate::classes::{ClassedLine, LineClass};
 use crate::mutation::Fate;
 use flightproof_core::RelPath;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Every mutant and every changed line that carries none.
+/// Every mutant, every changed line of code that carries none, and the class of every changed line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
     /// The mutants, ordered by file and place.
     pub mutants: Vec<MutantAccount>,
     /// Changed lines of code without a mutant, with the reason, ordered.
     pub silent: Vec<SilentLine>,
+    /// Every changed line with its class, ordered.
+    pub lines: Vec<ClassedLine>,
+}
+
+impl Account {
+    /// The class of a line, if it changed.
+    pub fn class(&self, file: &str, line: u32) -> Option<LineClass> {
+        let mut lines = self.lines.iter();
+        let found = lines.find(|l| l.line == line && l.file.as_str() == file);
+        found.map(|line| line.class)
+    }
 }
 
 /// One mutant.
@@ -108,6 +120,7 @@ impl Certification<'_> {
         Account {
             mutants: mutants.collect(),
             silent: silent.into_values().collect(),
+            lines: self.lines(),
         }
     }
 }

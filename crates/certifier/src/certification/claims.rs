@@ -1,13 +1,13 @@
 //! What was found, as a certificate claims it.
 
 use super::{Certification, Failure, derived};
-use crate::CertifierError;
 use crate::claim::{
     BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
 };
 use crate::population;
 use crate::witness::Waiver;
-use flightproof_core::{Digest, Hasher};
+use crate::{CertifierError, LineClass};
+use flightproof_core::{Digest, Hasher, RelPath};
 
 impl Certification<'_> {
     pub(super) fn mutation_claim(&self) -> Result<MutationClaim, Failure> {
@@ -42,14 +42,19 @@ impl Certification<'_> {
     }
 
     fn lines_claim(&self) -> LinesClaim {
-        let unmutated = self.plan.unmutated.len() as u64;
-        let code = self.plan.mutated_lines + unmutated;
+        let lines = self.lines();
+        let count = |class| lines.iter().filter(|line| line.class == class).count() as u64;
+        let not_compiled = lines.iter().filter(|l| l.class == LineClass::NotCompiled);
+        let not_compiled: Vec<_> = not_compiled.collect();
+        let used = |path: &&RelPath| not_compiled.iter().any(|line| line.file.is_within(path));
         LinesClaim {
-            changed: self.lines.rust + self.lines.data,
-            mutated: self.plan.mutated_lines,
-            inert: self.lines.rust.saturating_sub(code),
-            data: self.lines.data,
-            unmutated,
+            changed: lines.len() as u64,
+            mutated: count(LineClass::Mutated),
+            inert: count(LineClass::Inert),
+            data: count(LineClass::Data),
+            not_compiled: count(LineClass::NotCompiled),
+            unjudged: count(LineClass::Unjudged),
+            granted: self.uncompiled.iter().filter(used).cloned().collect(),
         }
     }
 

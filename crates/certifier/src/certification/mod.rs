@@ -6,18 +6,19 @@
 
 mod account;
 mod claims;
-
+mod lines;
 mod turns;
 
 pub use account::{Account, MutantAccount, MutantFate, SilentLine};
 
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
+use crate::classes::ChangedFile;
 use crate::judge::{self, Gate};
 use crate::mutation::{
     Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
 };
-use crate::population::{self, ChangedLines};
+use crate::population;
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
 use crate::{CertifierCode, CertifierError};
@@ -92,7 +93,9 @@ pub struct Certification<'a> {
     target: BuildTarget,
     entropy: [u8; 32],
     plan: MutationPlan,
-    lines: ChangedLines,
+    changed: Vec<ChangedFile>,
+    /// Paths whose changes may come in though nothing compiles them.
+    uncompiled: Vec<RelPath>,
     waivers: Vec<Waiver>,
     step: Step,
     built: Option<Built>,
@@ -146,7 +149,7 @@ impl<'a> Certification<'a> {
             refusal: e.into(),
         };
         let target = witness.target().map_err(at_mutation)?;
-        let lines = population::lines(captured);
+        let changed = ChangedFile::all(&captured.changes, tree, witness.language());
         let input = population::input(captured, tree, derived(&entropy, "mutation"));
         let plan = MutationPlan::new(input).map_err(at_mutation)?;
         let cases = witness.cases().len();
@@ -156,7 +159,8 @@ impl<'a> Certification<'a> {
             target,
             entropy,
             plan,
-            lines,
+            changed,
+            uncompiled: Vec::new(),
             waivers: witness.waivers().to_vec(),
             step: Step::Build,
             built: None,
@@ -309,6 +313,7 @@ impl<'a> Certification<'a> {
             gate: Gate::Build,
             refusal,
         })?;
+        self.read_by(&built)?;
         self.built = Some(built);
         Ok(self.pass(0))
     }
@@ -357,7 +362,9 @@ impl<'a> Certification<'a> {
             return Ok(self.pass(1));
         }
         self.compare_passes()?;
-        self.trial().unjudged().map_err(|refusal| Failure {
+        let compiled = self.uncompiled_granted();
+        let judged = compiled.and_then(|()| self.trial().unjudged());
+        judged.map_err(|refusal| Failure {
             gate: Gate::Mutation,
             refusal,
         })?;

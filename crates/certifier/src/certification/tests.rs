@@ -19,7 +19,6 @@ fn captured() -> Captured {
         committer: "A <a@b.c>".to_owned(),
         bundle: Digest::of(b""),
         bundle_bytes: 1,
-        changeset: None,
         snapshot: Digest::of(b"tree"),
         archive: Bytes(Vec::new()),
         kept: Vec::new(),
@@ -83,6 +82,7 @@ fn built() -> BuildAnswer {
             build_scripts: false,
             proc_macros: false,
         },
+        reads: None,
     })
 }
 

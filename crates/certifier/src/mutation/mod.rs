@@ -13,6 +13,7 @@
 
 mod attribution;
 mod choice;
+mod condition;
 mod guard;
 mod names;
 mod operator;

@@ -68,6 +68,8 @@ pub struct EditedFile {
     pub lines: BTreeSet<u32>,
     /// What its manifest makes of it.
     pub role: FileRole,
+    /// Features of its package that are on unless somebody turns them off.
+    pub features: BTreeSet<String>,
 }
 
 /// What a file is compiled into.
@@ -164,8 +166,8 @@ pub struct MutationPlan {
     pub unmutated: Vec<Unmutated>,
     /// What nothing judges, ordered.
     pub unjudged: BTreeSet<Unjudged>,
-    /// Number of changed lines of code with one.
-    pub mutated_lines: u64,
+    /// Changed lines of code, by file.
+    pub code: BTreeMap<RelPath, BTreeSet<u32>>,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
     input: MutationInput,
     chosen: Chosen,
@@ -180,6 +182,8 @@ struct Chosen {
     opened: BTreeMap<RelPath, BTreeSet<usize>>,
     /// Mutants that were not asked for.
     aside: BTreeSet<String>,
+    /// Files that the judged build does not read.
+    absent: BTreeSet<RelPath>,
 }
 
 /// Where things lie in a rewritten file.
@@ -243,6 +247,25 @@ impl MutationPlan {
         Self::build(self.input.clone(), chosen)
     }
 
+    /// The same plan after the build of the candidate told which files it read: the others hold
+    /// nothing to mutate. `beside` is what else it turned out to read.
+    ///
+    /// # Errors
+    /// As [`MutationPlan::new`].
+    pub fn reading(
+        &self,
+        reads: impl Fn(&RelPath) -> bool,
+        beside: impl IntoIterator<Item = Unjudged>,
+    ) -> Result<Self, CertifierError> {
+        let mut chosen = self.chosen.clone();
+        let mut input = self.input.clone();
+        input.beside.extend(beside);
+        let programs = input.files.iter().filter(|f| f.role == FileRole::Program);
+        let absent = programs.filter(|f| !reads(&f.path));
+        chosen.absent.extend(absent.map(|f| f.path.clone()));
+        Self::build(input, chosen)
+    }
+
     /// Whether a waiver is for a place that no mutant can judge.
     pub fn is_unjudged(&self, waiver: &Waiver) -> bool {
         let mut places = self.unjudged.iter();
@@ -251,7 +274,9 @@ impl MutationPlan {
 
     /// Whether no changed line is code of the program: there is nothing to mutate.
     pub fn is_vacuous(&self) -> bool {
-        let judged_elsewhere = |u: &Unmutated| u.why == Silence::TestOnly || u.why.must_be_waived();
+        let judged_elsewhere = |u: &Unmutated| {
+            matches!(u.why, Silence::TestOnly | Silence::NotCompiled) || u.why.must_be_waived()
+        };
         self.mutants.is_empty() && self.unmutated.iter().all(judged_elsewhere)
     }
 
@@ -273,7 +298,7 @@ impl MutationPlan {
             overlay: BTreeMap::new(),
             unmutated: Vec::new(),
             unjudged: input.beside.iter().cloned().collect(),
-            mutated_lines: 0,
+            code: BTreeMap::new(),
             rendered: BTreeMap::new(),
             chosen,
             input: MutationInput {
@@ -299,6 +324,11 @@ impl MutationPlan {
         let Some(surveyed) = Surveyed::of(file, opened, how)? else {
             return self.replace_whole(file);
         };
+        let absent = self.chosen.absent.contains(&file.path);
+        let file = &self.set_apart(file, &surveyed, absent);
+        if absent {
+            return Ok(());
+        }
         if surveyed.survey.overflow {
             return Err(too_many(&file.path, self.input.purpose));
         }
@@ -307,13 +337,6 @@ impl MutationPlan {
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
         self.note_unjudged(file, &surveyed);
-        let code = surveyed.code.intersection(&file.lines).count();
-        let silent = self
-            .unmutated
-            .iter()
-            .filter(|u| u.file == file.path)
-            .count();
-        self.mutated_lines += code.saturating_sub(silent) as u64;
         if spots.is_empty() {
             return Ok(());
         }
@@ -327,6 +350,24 @@ impl MutationPlan {
             &mut spots,
         );
         self.lay(&file.path, rendered, surveyed.survey.functions)
+    }
+
+    /// Notes the changed lines that are not compiled, and leaves the others.
+    fn set_apart(&mut self, file: &EditedFile, found: &Surveyed, absent: bool) -> EditedFile {
+        let code = &found.meant & &file.lines;
+        let off = |line: &&u32| absent || found.conditional.off.contains(*line);
+        let apart: BTreeSet<u32> = code.iter().filter(off).copied().collect();
+        let why = Silence::NotCompiled;
+        self.unmutated.extend(apart.iter().map(|line| Unmutated {
+            file: file.path.clone(),
+            line: *line,
+            why,
+        }));
+        self.code.insert(file.path.clone(), code);
+        EditedFile {
+            lines: &file.lines - &apart,
+            ..file.clone()
+        }
     }
 
     /// A test-only file that no lexer reads (a fixture that must not compile): the tripwire alone
@@ -614,6 +655,8 @@ impl MutationPlan {
                 why: match found.silence(*line) {
                     Some(why) => why,
                     None if lost.contains(line) => Silence::Unviable,
+                    // A mutant would show that the build has it.
+                    None if found.conditional.unknown.contains(line) => Silence::Conditional,
                     None if whole.contains(line) => Silence::WholeFunction,
                     None if found.in_function(*line) => Silence::NoOperator,
                     None => Silence::Declaration,

@@ -1,12 +1,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::condition::{self, Conditional};
 use super::names;
 use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
 use super::syntax::is_test_only;
-use super::text::{code_lines, first_item, split_prefix};
+use super::text::{code_lines, first_item, meant_lines, split_prefix};
 use super::walker::Walker;
 use crate::tokens::with_tokens;
 use crate::{CertifierCode, CertifierError};
@@ -17,8 +18,12 @@ pub(super) struct Surveyed {
     pub(super) body: String,
     pub(super) index: LineIndex,
     pub(super) code: BTreeSet<u32>,
+    /// Lines of code, and those on which an operator stands alone.
+    pub(super) meant: BTreeSet<u32>,
     pub(super) first_item: Option<usize>,
     pub(super) survey: Survey,
+    /// Lines under a condition that does not certainly hold.
+    pub(super) conditional: Conditional,
     /// The whole file is for tests only: its tripwire goes here.
     file_gate: Option<usize>,
     purpose: Purpose,
@@ -67,14 +72,22 @@ impl Surveyed {
             let closed = (guessed || parsed.attrs.iter().any(is_test_only))
                 && first_item.is_none_or(|at| !opened.contains(&at));
             let mutable = file.role != FileRole::BuildTime && !closed;
+            let conditional = match (mutable, purpose) {
+                (true, Purpose::Gate) => condition::of(&parsed, body, &index, &file.features),
+                _ => Conditional::default(),
+            };
+            let meant = meant_lines(body, &tokens, &index);
             Ok(Self {
                 code: code_lines(body, &tokens, &index),
                 survey: if mutable {
                     let how = (guard, purpose.most());
-                    let mut survey = walked(&parsed, body, &index, how, file, opened);
+                    let lines = &file.lines - &conditional.off;
+                    let mut survey = walked(&parsed, body, &index, how, &lines, opened);
+                    // What documents a constant does not change it.
+                    let lines = &lines & &meant;
                     survey
                         .hidden
-                        .retain(|(range, _)| index.touches(range, &file.lines));
+                        .retain(|(range, _)| index.touches(range, &lines));
                     survey
                         .hidden
                         .extend(names::changed(file, body, &parsed, &tokens, &index));
@@ -92,6 +105,8 @@ impl Surveyed {
                 file_gate: first_item
                     .filter(|_| closed && file.role != FileRole::BuildTime)
                     .filter(|_| purpose == Purpose::Gate),
+                conditional,
+                meant,
                 purpose,
                 prefix: prefix.to_owned(),
                 body: body.to_owned(),
@@ -152,14 +167,14 @@ fn walked(
     body: &str,
     index: &LineIndex,
     (guard, most): (&str, usize),
-    file: &EditedFile,
+    changed: &BTreeSet<u32>,
     opened: &BTreeSet<usize>,
 ) -> Survey {
     let mut walker = Walker {
         text: body,
         index,
         guard,
-        changed: &file.lines,
+        changed,
         opened,
         survey: Survey::default(),
         path: Vec::new(),

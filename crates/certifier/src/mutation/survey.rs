@@ -117,19 +117,24 @@ pub enum Silence {
     Manifest,
     /// Data that is compiled into the program or read while it is built.
     CompiledData,
+    /// Under a condition of which nobody can tell whether the judged build meets it.
+    Conditional,
+    /// Under a condition that the judged build does not meet, or in a file that it does not read.
+    /// Refused by a code of its own.
+    NotCompiled,
 }
 
 impl Silence {
     /// Whether code without a mutant for this reason could hide behaviour: then it must be waived.
     ///
-    /// The other three cannot: test-only code is proven to be no part of the program; code that
+    /// Code that is not compiled has its own rule. The other three cannot: test-only code is proven to be no part of the program; code that
     /// only a whole function's mutants cover is reached by a case, and its choices, literals and
     /// effects have mutants of their own; a declaration acts through the code that uses it, which
     /// is either changed, and mutated, or unchanged, and then the declaration is `rebound`.
     pub const fn must_be_waived(self) -> bool {
         !matches!(
             self,
-            Self::TestOnly | Self::WholeFunction | Self::Declaration
+            Self::TestOnly | Self::WholeFunction | Self::Declaration | Self::NotCompiled
         )
     }
 
@@ -153,6 +158,8 @@ impl Silence {
             Self::Effect => "effect",
             Self::Manifest => "manifest",
             Self::CompiledData => "compiled-data",
+            Self::Conditional => "conditional",
+            Self::NotCompiled => "not-compiled",
         }
     }
 }

@@ -24,14 +24,34 @@ pub(super) fn split_prefix(text: &str) -> (&str, &str) {
 
 /// Lines on which code stands: a name or a literal outside doc comments. Brackets alone are none.
 pub(super) fn code_lines(body: &str, tokens: &TokenStream, index: &LineIndex) -> BTreeSet<u32> {
+    lines_of(body, tokens, index, |token| {
+        matches!(token, TokenTree::Ident(_) | TokenTree::Literal(_))
+    })
+}
+
+/// The same, with lines on which an operator stands alone.
+pub(super) fn meant_lines(body: &str, tokens: &TokenStream, index: &LineIndex) -> BTreeSet<u32> {
+    lines_of(body, tokens, index, |token| match token {
+        TokenTree::Punct(mark) => ![',', ';'].contains(&mark.as_char()),
+        _ => true,
+    })
+}
+
+fn lines_of(
+    body: &str,
+    tokens: &TokenStream,
+    index: &LineIndex,
+    counts: impl Fn(&TokenTree) -> bool,
+) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     let mut open = vec![tokens.clone()];
     while let Some(stream) = open.pop() {
         for token in stream {
             let range = token.span().byte_range();
             match token {
-                TokenTree::Group(group) if !is_comment(body, &range) => open.push(group.stream()),
-                TokenTree::Ident(_) | TokenTree::Literal(_) if !is_comment(body, &range) => {
+                _ if is_comment(body, &range) => {}
+                TokenTree::Group(group) => open.push(group.stream()),
+                token if counts(&token) => {
                     out.extend(index.lines(&range));
                 }
                 _ => {}
@@ -87,6 +107,10 @@ mod tests {
         let tokens: TokenStream = body.parse().unwrap();
         let lines = code_lines(body, &tokens, &LineIndex::of(body));
         assert_eq!(lines.into_iter().collect::<Vec<_>>(), [4, 6, 7]);
+        let body = "/// doc\nconst A: u8 =\n    -\n    (\n    1\n    )\n;\n";
+        let tokens: TokenStream = body.parse().unwrap();
+        let lines = meant_lines(body, &tokens, &LineIndex::of(body));
+        assert_eq!(lines.into_iter().collect::<Vec<_>>(), [2, 3, 5]);
     }
 
     #[test]

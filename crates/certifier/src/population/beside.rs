@@ -1,5 +1,5 @@
-//! What changes the program without being its source: keys of a manifest, data compiled in, data
-//! read by a build script.
+//! What changes the program without being a line of its source: source files that are gone, keys of
+//! a manifest, data compiled in, data read by a build script.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use toml::{Table, Value};
 
 use crate::fence::compiled_in;
 use crate::lines::is_rust;
-use crate::mutation::{Silence, Unjudged};
+use crate::mutation::{FileRole, Silence, Unjudged};
+use crate::population::Package;
 use crate::tree::Tree;
 
 /// Keys that describe a package and decide nothing about what is built of it, and dependencies,
@@ -34,11 +35,15 @@ const DESCRIPTIONS: &[&str] = &[
 ];
 
 pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
-    let others = captured
+    let (rust, others): (Vec<_>, Vec<_>) = captured
         .changes
         .iter()
-        .filter(|change| !is_rust(&change.path));
-    let mut out = Vec::new();
+        .partition(|change| is_rust(&change.path));
+    let gone = rust.iter().filter(|change| is_gone(change, captured, tree));
+    let mut out: Vec<Unjudged> = gone
+        .map(|change| one(change, Silence::Removed, String::new()))
+        .collect();
+    let climbing = climbs(tree);
     for change in others {
         let name = change.path.file_name();
         if name.eq_ignore_ascii_case("Cargo.toml") {
@@ -48,16 +53,36 @@ pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
                     .map(|key| one(change, Silence::Manifest, key)),
             );
         } else if !name.eq_ignore_ascii_case("Cargo.lock")
-            && (compiled_in(tree, name) || has_build_script(tree, &change.path))
+            && (compiled_in(tree, name) || has_build_script(tree, &change.path) || climbing)
         {
-            out.push(one(change, Silence::CompiledData, String::new()));
+            out.push(compiled_data(change));
         }
     }
     out
 }
 
+/// Whether a source file is gone, and what it implemented with it. One that moved is not, and one
+/// for tests implements nothing.
+fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
+    let (Some(old), None) = (&change.old, &change.new) else {
+        return false;
+    };
+    let moved = |other: &Change| {
+        let new = other.new.as_ref();
+        other.old.is_none() && new.is_some_and(|new| new.content == old.content)
+    };
+    let tests = || Package::of(tree, &change.path).role(tree, &change.path) == FileRole::Tests;
+    !captured.changes.iter().any(moved) && !tests()
+}
+
+/// Data that a build turned out to read.
+pub(crate) fn compiled_data(change: &Change) -> Unjudged {
+    one(change, Silence::CompiledData, String::new())
+}
+
 fn one(change: &Change, why: Silence, what: String) -> Unjudged {
-    let content = change.new.as_ref().map_or(&[][..], |new| &new.content);
+    let state = change.new.as_ref().or(change.old.as_ref());
+    let content = state.map_or(&[][..], |state| &state.content);
     Unjudged {
         file: change.path.clone(),
         line: 0,
@@ -122,6 +147,19 @@ fn details(dependencies: &Table) -> BTreeSet<(String, String)> {
             keys.map(move |(key, value)| (format!("{name}.{key}"), value.to_string()))
         })
         .collect()
+}
+
+/// Whether a build script of the tree looks beyond its package: it may read any data there is.
+fn climbs(tree: &Tree<'_>) -> bool {
+    let scripts = tree
+        .files()
+        .filter(|(path, _)| *path == "build.rs" || path.ends_with("/build.rs"));
+    let mut texts = scripts.map(|(_, content)| String::from_utf8_lossy(content));
+    texts.any(|text| {
+        ["\"..", "/..", "parent(", "ancestors("]
+            .iter()
+            .any(|up| text.contains(up))
+    })
 }
 
 /// Whether a package whose folder holds the file has a build script: it may read any of its data.

@@ -252,8 +252,7 @@ mod exceptions {
         }
         mutation["killedBy"] = json!({});
         mutation["waived"] = json!([]);
-        mutation["lines"] =
-            json!({"changed": 1, "mutated": 0, "inert": 0, "data": 1, "unmutated": 0});
+        mutation["lines"] = json!({"changed": 1, "mutated": 0, "inert": 0, "data": 1, "notCompiled": 0, "unjudged": 0});
         signed(&statement)
     }
 

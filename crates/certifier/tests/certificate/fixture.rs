@@ -87,7 +87,6 @@ impl Flight {
                 failed_on_baseline: BaselineResult::NotRun,
             },
             mutation: self.mutation.clone(),
-            spend: None,
         }
     }
 
@@ -190,7 +189,6 @@ fn captured() -> Captured {
         committer: "A <a@example.org>".to_owned(),
         bundle: Digest::of(b"bundle"),
         bundle_bytes: 1_234,
-        changeset: None,
         snapshot: snapshot(),
         archive: Bytes::default(),
         kept: Vec::new(),
@@ -249,6 +247,7 @@ fn built() -> Built {
             build_scripts: false,
             proc_macros: false,
         },
+        reads: None,
     }
 }
 
@@ -272,7 +271,9 @@ fn mutation() -> MutationClaim {
             mutated: 5,
             inert: 3,
             data: 1,
-            unmutated: 0,
+            not_compiled: 0,
+            unjudged: 0,
+            granted: Vec::new(),
         },
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn edited(path: &str, text: &str, lines: Option<&[u32]>) -> EditedFil
         } else {
             FileRole::Program
         },
+        features: BTreeSet::new(),
     }
 }
 

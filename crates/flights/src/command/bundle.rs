@@ -3,12 +3,12 @@
 use super::input;
 use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
-use crate::{FlightsCode, state};
+use crate::state;
 use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
-    Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, capture, check_bundle,
+    Arrival, CaptureRequest, Git, Grants, Host, Rules, capture, check_bundle,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,6 @@ pub(super) enum BundleCommand {
         /// Make one commit of all up to the head: its tree, date and message, by the identity.
         #[arg(long, requires = "identity")]
         squash: bool,
-        /// Where its large files go, as a PAWS1 changeset. Written only if there are any.
-        #[arg(long, value_name = "FILE", requires = "large")]
-        changeset: Option<PathBuf>,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -52,9 +49,6 @@ pub(super) enum BundleCommand {
         /// Commit the change must be based on.
         #[arg(long, value_name = "REV")]
         baseline: String,
-        /// The changeset with its large files.
-        #[arg(long, value_name = "FILE", requires = "large")]
-        changeset: Option<PathBuf>,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -66,10 +60,6 @@ pub(super) struct RuleArgs {
     /// A path the commit may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
-    /// A path where files may be large, up to 16 MiB each (repeatable). They travel in a changeset
-    /// beside the bundle. This alone grants nothing.
-    #[arg(long, value_name = "PATH")]
-    large: Vec<RelPath>,
     /// Author and committer the commit must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(super) identity: Option<String>,
@@ -96,19 +86,14 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
             head,
             output,
             squash,
-            changeset,
             rules,
-        } => {
-            let outputs = (output.as_path(), changeset.as_deref());
-            create(repo, (baseline, head), *squash, outputs, rules)?
-        }
+        } => create(repo, (baseline, head), *squash, output, rules)?,
         BundleCommand::Check {
             file,
             repo,
             baseline,
-            changeset,
             rules,
-        } => check((file, changeset.as_deref()), repo, baseline, rules)?,
+        } => check(file, repo, baseline, rules)?,
     };
     report.print(format);
     Ok(Exit::Passed)
@@ -118,7 +103,7 @@ fn create(
     repo: &Path,
     (baseline, head): (&str, &str),
     squash: bool,
-    (output, beside): (&Path, Option<&Path>),
+    output: &Path,
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
     let desk = Desk::open(repo)?;
@@ -134,43 +119,24 @@ fn create(
         now: state::unix_seconds(),
     };
     let capture = capture(&desk.git, &desk.host, &request)?;
-    let mut done = format!("written to {}", input::shown(output));
-    if let Some(changeset) = &capture.changeset {
-        let beside = beside.ok_or_else(|| FlightsCode::UsageInvalid.refuse(NO_PLACE))?;
-        input::write(beside, changeset, 0o644)?;
-        let size = changeset.len();
-        done = format!(
-            "{done}, {size} bytes of large files to {}",
-            input::shown(beside)
-        );
-    }
     input::write(output, &capture.bundle, 0o644)?;
     let found = &capture.captured;
-    let parcel = Parcel {
-        bundle: &capture.bundle,
-        changeset: capture.changeset.as_deref(),
-    };
     Ok(Report::new(
         "bundle",
-        done,
+        format!("written to {}", input::shown(output)),
         (found.baseline, found.head),
         (&found.author, &found.committer),
-        &parcel,
+        &capture.bundle,
         &found.changes,
     ))
 }
 
-fn check(
-    files: (&Path, Option<&Path>),
-    repo: &Path,
-    baseline: &str,
-    rules: &RuleArgs,
-) -> Result<Report, Refusal> {
-    let luggage = Luggage::read(files)?;
+fn check(file: &Path, repo: &Path, baseline: &str, rules: &RuleArgs) -> Result<Report, Refusal> {
+    let bundle = input::read(file, Arrival::LARGEST)?;
     let desk = Desk::open(repo)?;
     let grants = rules.grants();
     let arrival = Arrival {
-        parcel: luggage.parcel(),
+        bundle: &bundle,
         baseline,
         rules: Rules {
             grants: &grants,
@@ -185,36 +151,9 @@ fn check(
         "it keeps every rule, and git finds the same objects in it".to_owned(),
         (found.baseline(), found.head()),
         (found.author(), found.committer()),
-        &arrival.parcel,
+        &bundle,
         found.changes(),
     ))
-}
-
-/// What a bundle with large files beside it lacks where it is made.
-const NO_PLACE: &str = "large files need a place of their own: --changeset FILE";
-
-/// A bundle as it was read, and what travels beside it.
-pub(super) struct Luggage {
-    bundle: Vec<u8>,
-    changeset: Option<Vec<u8>>,
-}
-
-impl Luggage {
-    /// Reads both, and no byte more of either than its limit and one.
-    pub(super) fn read((bundle, changeset): (&Path, Option<&Path>)) -> Result<Self, Refusal> {
-        let beside = |file| input::read(file, Arrival::LARGEST_CHANGESET);
-        Ok(Self {
-            bundle: input::read(bundle, Arrival::LARGEST)?,
-            changeset: changeset.map(beside).transpose()?,
-        })
-    }
-
-    pub(super) fn parcel(&self) -> Parcel<'_> {
-        Parcel {
-            bundle: &self.bundle,
-            changeset: self.changeset.as_deref(),
-        }
-    }
 }
 
 /// What looking at a repository takes.
@@ -237,7 +176,7 @@ impl Desk {
 
 impl RuleArgs {
     pub(super) fn grants(&self) -> Grants {
-        Grants::new(self.grants.iter().cloned()).with_large(self.large.iter().cloned())
+        Grants::new(self.grants.iter().cloned())
     }
 }
 
@@ -253,8 +192,6 @@ struct Report {
     committer: String,
     bundle: Digest,
     bundle_bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changeset: Option<Digest>,
     changes: Vec<Line>,
 }
 
@@ -282,12 +219,12 @@ impl Report {
         done: String,
         (baseline, head): (CommitId, CommitId),
         (author, committer): (&str, &str),
-        parcel: &Parcel<'_>,
+        bundle: &[u8],
         changes: &[Change],
     ) -> Self {
         let count = changes.len();
         let paths = if count == 1 { "path" } else { "paths" };
-        let bytes = parcel.bundle.len();
+        let bytes = bundle.len();
         let detail =
             format!("{head} on {baseline}, {count} changed {paths}, {bytes} bytes: {done}");
         Self {
@@ -296,9 +233,8 @@ impl Report {
             head,
             author: author.to_owned(),
             committer: committer.to_owned(),
-            bundle: Digest::of(parcel.bundle),
+            bundle: Digest::of(bundle),
             bundle_bytes: bytes,
-            changeset: parcel.changeset.map(Digest::of),
             changes: changes.iter().map(Line::of).collect(),
         }
     }
@@ -317,9 +253,6 @@ impl Report {
             escape(&self.committer, MAX_SHOWN)
         ));
         show::print(&format!("  bundle      {}", self.bundle));
-        if let Some(changeset) = self.changeset {
-            show::print(&format!("  changeset   {changeset}"));
-        }
         self.changes
             .iter()
             .for_each(|line| show::print(&line.told()));

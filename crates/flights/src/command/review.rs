@@ -179,10 +179,12 @@ fn proven(statement: &Statement) -> Vec<String> {
             inputs.session_execution.runs_per_case
         ),
         format!(
-            "{} of {} mutants that compile were noticed; {} changed lines carry one",
+            "{} of {} mutants that compile were noticed; {} changed lines are code of the program, {} \
+             change no program",
             mutation.killed_by.values().sum::<u64>(),
             mutation.viable,
-            mutation.lines.mutated
+            mutation.lines.mutated,
+            mutation.lines.inert
         ),
         format!(
             "built offline in a {} session with {}, nothing left of it",
@@ -206,14 +208,12 @@ fn not_proven(inputs: &Inputs) -> Vec<String> {
     }
     let lines = &mutation.lines;
     for (count, what) in [
+        (lines.unjudged, "changed lines no mutant can judge"),
         (
-            lines.unmutated,
-            "changed lines of code carry no mutant of their own",
+            lines.not_compiled,
+            "changed lines are code that nothing compiled and no case ran",
         ),
-        (
-            lines.data,
-            "changed lines are in files that are not compiled",
-        ),
+        (lines.data, "changed lines are data that is not compiled"),
     ] {
         if count > 0 {
             open.push(format!("{count} {what}"));
@@ -250,7 +250,9 @@ fn class(path: &str, line: u32, account: Option<&Account>) -> String {
     match (mutants, silent) {
         (_, Some(silent)) if silent.waived => format!("waived: {}", silent.why),
         (0, Some(silent)) => format!("no mutant: {}", silent.why),
-        (0, None) => String::new(),
+        (0, None) => account
+            .class(path, line)
+            .map_or_else(String::new, |class| class.name().to_owned()),
         (n, _) => format!("{n} mutants"),
     }
 }

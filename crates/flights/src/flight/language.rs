@@ -52,13 +52,10 @@ fn one_language<'a>(
     }
 }
 
-/// What is claimed of a candidate that no mutant judged: no gate but those that were passed, and
-/// every changed line as one without mutants.
+/// What is claimed of a candidate that no mutant judged: no gate but those that were passed.
 pub(super) fn judged(mut judgement: Judgement, profile: &Profile) -> Judgement {
     judgement.gates.retain(|gate| GATES.contains(gate));
-    let mutation = &mut judgement.mutation;
-    mutation.operator_set = format!("none: {} has no operators", profile.name);
-    mutation.lines.unmutated += std::mem::take(&mut mutation.lines.data);
+    judgement.mutation.operator_set = format!("none: {} has no operators", profile.name);
     judgement
 }
 

@@ -80,17 +80,20 @@ impl Proven {
             None => String::new(),
         };
         let mutation = &inputs.mutation;
-        if mutation.lines.unmutated > 0 && !self.statement.predicate.gates.contains(&Gate::Mutation)
-        {
-            return format!("{head} certified: {cases} cases, without mutants{narrowed}");
-        }
+        let lines = &mutation.lines;
+        let unseen = match lines.not_compiled {
+            0 => String::new(),
+            n => format!("; {n} changed lines are not compiled"),
+        };
         if mutation.generated == 0 {
-            return format!(
-                "{head} certified: {cases} cases; no code changed, so nothing was mutated{narrowed}"
-            );
+            let why = match lines.unjudged {
+                0 => "; no changed line is mutable",
+                _ => ", without mutants",
+            };
+            return format!("{head} certified: {cases} cases{why}{unseen}{narrowed}");
         }
         format!(
-            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{narrowed}",
+            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{unseen}{narrowed}",
             mutation.killed_by.values().sum::<u64>(),
             mutation.viable,
             mutation.waived.len() + mutation.unjudged.len()
@@ -213,11 +216,12 @@ impl Flight<'_> {
                 None
             }
         };
-        let mut machine =
-            Certification::new(&captured, &tree, &witness, entropy).map_err(|failure| Ended {
+        let mut machine = Certification::new(&captured, &tree, &witness, entropy)
+            .map_err(|failure| Ended {
                 stage: failure.gate.name(),
                 refusal: failure.refusal,
-            })?;
+            })?
+            .granting(&self.order.uncompiled);
         let dependencies = match &packages {
             Some(report) => self.dependencies(report)?,
             None => crates::ship(&[]).map_err(at("dependency"))?,
@@ -431,7 +435,7 @@ impl Flight<'_> {
                 None => Admission::Held {},
             },
             plan: self.order.plan.clone(),
-            policy: self.order.policy,
+            policy: None,
             attempt: self.order.attempt,
             gates: judgement.gates,
             captured,
@@ -446,7 +450,6 @@ impl Flight<'_> {
             closed: &closed,
             witness: judgement.witness,
             mutation: judgement.mutation,
-            spend: self.order.spend.clone(),
         };
         let statement = Statement::build(&evidence).map_err(at("certify"))?;
         let payload = statement.payload().map_err(at("certify"))?;

@@ -3,6 +3,7 @@
 use super::Flight;
 use super::text::{h, source};
 use crate::patch::{Kind, Row, rows};
+use flightproof_certifier::LineClass;
 use flightproof_certifier::certification::{Account, MutantAccount, MutantFate};
 use flightproof_evidence::Change;
 use std::fmt::Write as _;
@@ -183,7 +184,13 @@ fn said(
         _ if untried > 0 => badge("plain", &format!("{untried} not tried")),
         _ if killed > 0 => badge("good", &format!("✓ {killed} killed")),
         Kind::Added if row.text.trim().is_empty() => String::new(),
-        Kind::Added => badge("plain", "no code"),
+        Kind::Added => match account.class(path, row.new) {
+            Some(class @ (LineClass::NotCompiled | LineClass::Unjudged)) => {
+                badge("warn", class.name())
+            }
+            Some(class) => badge("plain", class.name()),
+            None => badge("plain", "no code"),
+        },
         _ => String::new(),
     }
 }

@@ -11,12 +11,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// The cost of one good run of the stand-in, micro-dollars.
-pub(crate) const PAID: u64 = 533_159;
+const PAID: u64 = 533_159;
 /// What is held for one run: a budget of one dollar, and the dearest answer.
-pub(crate) const HELD: u64 = 15_000_000;
+const HELD: u64 = 15_000_000;
 
 /// A machine with a key and a cap, where agents may fly.
-pub(crate) fn machine() -> Environment {
+fn machine() -> Environment {
     let environment = Environment::new();
     assert_eq!(
         environment.flights(&["key", "new", "--no-passphrase"]).code,
@@ -30,7 +30,7 @@ pub(crate) fn machine() -> Environment {
 
 impl Environment {
     /// Flies a plan of the workspace, or one by its path.
-    pub(crate) fn agent(&self, plan: &str, more: &[&str]) -> Run {
+    fn agent(&self, plan: &str, more: &[&str]) -> Run {
         let root = workspace();
         let plan = match Path::new(plan).is_absolute() {
             true => plan.to_owned(),
@@ -49,7 +49,7 @@ impl Environment {
     }
 
     /// Micro-dollars spent and held, ever.
-    pub(crate) fn money(&self) -> (u64, u64) {
+    fn money(&self) -> (u64, u64) {
         let shown = self.flights(&["spend", "show", "--format", "json"]).json();
         let amount = |name: &str| shown[name].as_u64().unwrap();
         (amount("spent"), amount("held"))
@@ -65,13 +65,13 @@ impl Environment {
             .any(|hold| hold["state"] == "running")
     }
 
-    pub(crate) fn report(&self) -> Value {
+    fn report(&self) -> Value {
         let bytes = fs::read(self.path("out/agent.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }
 
     /// The predicate of the certificate.
-    pub(crate) fn predicate(&self) -> Value {
+    fn predicate(&self) -> Value {
         let bytes = fs::read(self.path("out/certificate.dsse.json")).unwrap();
         let envelope: Value = serde_json::from_slice(&bytes).unwrap();
         let payload = envelope["payload"].as_str().unwrap();
@@ -81,7 +81,7 @@ impl Environment {
         statement["predicate"].clone()
     }
 
-    pub(crate) fn nothing_is_left(&self) {
+    fn nothing_is_left(&self) {
         assert!(self.listing("tmp").is_empty(), "the temporary folder");
         let sessions = self.listing("home/.local/state/flightproof/sessions");
         assert!(sessions.is_empty(), "{:?}", sessions.keys());
@@ -94,7 +94,7 @@ impl Environment {
     }
 
     /// A plan of the workspace with something changed in it.
-    pub(crate) fn changed(&self, plan: &str, changes: &[(&str, &str)]) -> String {
+    fn changed(&self, plan: &str, changes: &[(&str, &str)]) -> String {
         let file = workspace().join(format!("flights/agent/{plan}.toml"));
         let mut text = fs::read_to_string(file).unwrap();
         for (from, to) in changes {
@@ -139,18 +139,6 @@ fn an_honest_fix_is_certified_on_the_first_attempt() {
     let digest = flightproof_core::Digest::of(&bundle).to_string();
     assert_eq!(attempt["bundle"], digest);
     assert!(predicate.to_string().contains(&digest));
-    let paid = &predicate["inputs"]["spend"]["runs"];
-    assert_eq!(paid.as_array().unwrap().len(), 1);
-    assert_eq!(paid[0]["metering"], "estimated");
-    assert_eq!(
-        (&paid[0]["reserved"], &paid[0]["settled"]),
-        (&HELD.into(), &PAID.into())
-    );
-    assert_eq!(paid[0]["models"]["claude-opus-5"]["cacheWritten"], 52_437);
-    let certificate = environment.path("out/certificate.dsse.json");
-    let shown = environment.flights(&["cert", "show", certificate.to_str().unwrap()]);
-    let line = "spend: 0.533159 USD (estimated) of 15 USD held, 4 turns";
-    assert!(shown.stdout.contains(line), "{}", shown.text);
 }
 
 #[test]
@@ -163,10 +151,7 @@ fn a_refusal_goes_back_and_the_second_attempt_is_certified() {
         .map(|attempt| attempt["code"].as_str())
         .collect();
     assert_eq!(codes, [Some("certifier/CASE_STDOUT_MISMATCH"), None]);
-    let inputs = &environment.predicate()["inputs"];
-    assert_eq!(inputs["request"]["attempt"], 2);
-    let paid = inputs["spend"]["runs"].as_array().unwrap();
-    assert!(paid.len() == 2 && paid.iter().all(|run| run["settled"] == PAID));
+    assert_eq!(environment.predicate()["inputs"]["request"]["attempt"], 2);
 }
 
 #[test]

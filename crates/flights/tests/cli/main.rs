@@ -3,7 +3,6 @@
 
 mod agent;
 mod agent_keys;
-mod agent_programs;
 mod archive;
 mod beside;
 mod bundle;
@@ -17,6 +16,7 @@ mod import;
 mod init;
 mod keys;
 mod kill;
+mod lines;
 mod live_flights;
 mod machine;
 mod mutate;

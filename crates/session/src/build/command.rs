@@ -80,6 +80,15 @@ pub(super) fn compiler(args: &[&str], wall_ms: u64) -> Exec {
     program("rustc", args, environment(), wall_ms)
 }
 
+/// What prints a file of the build.
+pub(super) fn reader(file: &str, wall_ms: u64) -> Exec {
+    let started = program("cat", &[file], environment(), wall_ms);
+    Exec {
+        program: "/bin/cat".to_owned(),
+        ..started
+    }
+}
+
 fn program(tool: &str, args: &[&str], env: BTreeMap<String, String>, wall_ms: u64) -> Exec {
     Exec {
         role: Role::Build,

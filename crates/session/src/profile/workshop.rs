@@ -104,6 +104,7 @@ impl ProfileWorkshop {
                 build_scripts: false,
                 proc_macros: false,
             },
+            reads: None,
         }))
     }
 }

