@@ -37,6 +37,6 @@ pub use ledger::LedgerHolds;
 pub use limits::{Limits, Metering};
 pub use order::Order;
 pub use pilot::{Pilot, Records, Report, Room, recover};
-pub use process::{Ending, NativeProcess, Output, Patience, Program};
+pub use process::{Ending, Output, Patience, Program};
 pub use profile::{Format, Profile, Provider};
 pub use records::{LoopEnd, LoopLock, LoopRecord, RunFolder};

@@ -7,6 +7,7 @@ use crate::claim::{
 use crate::judge::Gate;
 use crate::key::Signer;
 use crate::narrowing::NarrowedClaim;
+use crate::spend::SpendClaim;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
 use flightproof_core::{Digest, Refusal, StrictError, canonical_json, escape, parse_strict};
 use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation};
@@ -124,6 +125,8 @@ pub struct Evidence<'a> {
     pub witness: WitnessClaim,
     /// The mutation run.
     pub mutation: MutationClaim,
+    /// What the agent that made the commit has cost, if one did.
+    pub spend: Option<SpendClaim>,
 }
 
 impl Statement {
@@ -282,6 +285,7 @@ fn inputs(evidence: &Evidence<'_>) -> Result<Inputs, CertifierError> {
             depth: 0,
             parent: None,
         },
+        spend: evidence.spend.clone(),
     })
 }
 
@@ -358,6 +362,7 @@ fn capture(evidence: &Evidence<'_>) -> CaptureClaim {
     CaptureClaim {
         bundle: captured.bundle,
         bundle_bytes: captured.bundle_bytes,
+        changeset: captured.changeset,
         kept_digest: captured.kept_digest,
         changed_paths: captured.changes.len() as u64,
         narrowed: evidence.narrowed.clone(),

@@ -1,12 +1,13 @@
 //! What a certificate claims: one struct per input kind, each about one thing and no more.
 
 use crate::narrowing::NarrowedClaim;
+use crate::spend::SpendClaim;
 use flightproof_core::{CommitId, Digest, RelPath};
 use flightproof_evidence::{Closed, EvidenceClass, Package};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The input kinds of a certificate. Every one of them is present exactly once.
+/// The input kinds of a certificate. Every one of [`Inputs::KINDS`] is present exactly once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Inputs {
@@ -30,10 +31,13 @@ pub struct Inputs {
     pub capture: CaptureClaim,
     /// What it descends from.
     pub lineage: LineageClaim,
+    /// What the agent that made it has cost; absent for a commit that came finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spend: Option<SpendClaim>,
 }
 
 impl Inputs {
-    /// The names of all kinds, as they stand on a certificate.
+    /// The names of all kinds that stand on every certificate.
     pub const KINDS: [&str; 10] = [
         "request",
         "witness",
@@ -271,6 +275,9 @@ pub struct CaptureClaim {
     pub bundle: Digest,
     /// Size of the bundle in bytes.
     pub bundle_bytes: u64,
+    /// SHA-256 of the changeset with the commit's large files; absent when all travelled in the bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changeset: Option<Digest>,
     /// Digest of the list of unchanged symlinks and gitlinks, which the snapshot cannot hold;
     /// absent when there are none. Equal to the subject's annotation.
     #[serde(skip_serializing_if = "Option::is_none")]

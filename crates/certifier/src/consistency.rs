@@ -5,7 +5,7 @@
 use crate::certificate::{Admission, Statement, Subject};
 use crate::claim::{Inputs, MutationClaim};
 use crate::judge::Gate;
-use crate::{CertifierCode, CertifierError};
+use crate::{CertifierCode, CertifierError, spend};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::Package;
 use std::collections::BTreeSet;
@@ -40,6 +40,7 @@ pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     if gates.contains(&Gate::Mutation) {
         mutation_passed(&inputs.mutation)?;
     }
+    spend::check(statement)?;
     gates_in_order(gates)
 }
 

@@ -33,6 +33,7 @@ pub mod policy;
 pub mod revocation;
 pub mod ring;
 pub mod scope;
+pub mod spend;
 pub mod ssh;
 pub mod suite;
 pub mod tokens;

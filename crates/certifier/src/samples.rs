@@ -13,6 +13,7 @@ pub(crate) fn captured(changes: Vec<Change>) -> Captured {
         committer: "A <a@example.org>".to_owned(),
         bundle: Digest::of(b"bundle"),
         bundle_bytes: 6,
+        changeset: None,
         snapshot: Digest::of(b"snapshot"),
         archive: Vec::new().into(),
         kept: Vec::new(),

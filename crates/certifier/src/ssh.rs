@@ -9,6 +9,9 @@ use sha2::{Digest as _, Sha512};
 /// The namespace of a signature over a certificate file, so that it passes for nothing else.
 pub const NAMESPACE: &str = "certificate@flightproof.dev";
 
+/// The namespace of a signature over a commit, for `git verify-commit`.
+pub const COMMIT: &str = "git";
+
 /// The only algorithm.
 const ALGORITHM: &[u8] = b"ssh-ed25519";
 /// How a file is hashed before it is signed.
@@ -73,28 +76,40 @@ pub fn read_signature(mut blob: &[u8]) -> Option<[u8; 64]> {
 /// # Errors
 /// What keeps the key from signing.
 pub fn sign_file(file: &[u8], key: &dyn Signer) -> Result<String, Refusal> {
+    sign(NAMESPACE, file, key)
+}
+
+/// Signs a commit as git does: the bytes of the object without a signature.
+///
+/// # Errors
+/// What keeps the key from signing.
+pub fn sign_commit(commit: &[u8], key: &dyn Signer) -> Result<String, Refusal> {
+    sign(COMMIT, commit, key)
+}
+
+fn sign(namespace: &str, bytes: &[u8], key: &dyn Signer) -> Result<String, Refusal> {
     let mut signature = Vec::new();
     put(&mut signature, ALGORITHM);
-    put(&mut signature, &key.signature(&covered(file))?);
+    put(&mut signature, &key.signature(&covered(namespace, bytes))?);
 
     let mut blob = MAGIC.to_vec();
     blob.extend_from_slice(&1u32.to_be_bytes());
     put(&mut blob, &public_blob(&key.public_key()));
-    purpose(&mut blob);
+    purpose(&mut blob, namespace);
     put(&mut blob, &signature);
     Ok(armoured(&blob))
 }
 
-fn covered(file: &[u8]) -> Vec<u8> {
+fn covered(namespace: &str, bytes: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    purpose(&mut out);
-    put(&mut out, &Sha512::digest(file));
+    purpose(&mut out, namespace);
+    put(&mut out, &Sha512::digest(bytes));
     out
 }
 
 /// Namespace, a reserved string, and the hash.
-fn purpose(out: &mut Vec<u8>) {
-    put(out, NAMESPACE.as_bytes());
+fn purpose(out: &mut Vec<u8>, namespace: &str) {
+    put(out, namespace.as_bytes());
     put(out, b"");
     put(out, HASH);
 }

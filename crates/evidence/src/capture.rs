@@ -20,6 +20,9 @@ pub struct Captured {
     pub bundle: Digest,
     /// Size of the bundle in bytes.
     pub bundle_bytes: u64,
+    /// SHA-256 of the PAWS1 changeset with its large files; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changeset: Option<Digest>,
     /// Snapshot id of the candidate's whole tree (its PAWS1 snapshot). The certificate's subject.
     pub snapshot: Digest,
     /// The PAWS1 archive itself.

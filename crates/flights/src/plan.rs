@@ -28,6 +28,9 @@ pub struct Plan {
     pub change: PlanChange,
     /// What judges it.
     pub witness: PlanWitness,
+    /// What its certificate is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PlanPolicy>,
     /// What must come of it.
     pub expect: Expectation,
 }
@@ -91,6 +94,9 @@ pub struct PlanChange {
     /// Granted paths; absent: everything but the protected list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Vec<RelPath>>,
+    /// Paths where files may be large, up to 16 MiB each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub large: Vec<RelPath>,
     /// If present, only these paths and what lies below them fly; every change must be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrow: Option<Vec<RelPath>>,
@@ -110,6 +116,14 @@ pub struct PlanChange {
 #[serde(deny_unknown_fields)]
 pub struct PlanWitness {
     /// The witness file.
+    pub file: PathBuf,
+}
+
+/// What a certificate is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanPolicy {
+    /// The policy file. Its digest stands on the certificate.
     pub file: PathBuf,
 }
 

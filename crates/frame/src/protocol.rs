@@ -35,6 +35,8 @@ pub mod layout {
     pub const EXE: &str = "/exe";
     /// Scratch and working directory of a case; emptied after each.
     pub const CASE: &str = "/case";
+    /// An agent's program, bound read-only into a session that is opened for one.
+    pub const AGENT_PROGRAM: &str = "/runner/agent";
     /// Everything an agent may write: its checkout and its home.
     pub const AGENT: &str = "/flight/agent";
     /// An agent's checkout, where it is started.
@@ -149,9 +151,9 @@ pub enum Role {
     /// A case: a fresh uid and pid namespace, executes only promoted programs, writes only its
     /// own scratch.
     Case,
-    /// An agent: its own uid and pid namespace, runs tools and what the host uploaded as
-    /// [`Place::Extra`], writes only [`layout::AGENT`], reaches [`PROVIDER_PORT`] of the session's
-    /// own loopback and no other address. At the end of its time it is interrupted, then
+    /// An agent: its own uid and pid namespace, runs tools and [`layout::AGENT_PROGRAM`], sees the
+    /// processes of its own namespace in `/proc` where the session has one, writes only
+    /// [`layout::AGENT`], reaches [`PROVIDER_PORT`] of the session's own loopback and no other address. At the end of its time it is interrupted, then
     /// terminated, [`AGENT_GRACE_MS`] each, before it is killed: only a program that was asked says
     /// what it has cost.
     Agent,

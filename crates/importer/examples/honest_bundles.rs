@@ -1,10 +1,10 @@
 //! Bundles of every commit of a repository that is no merge and no root, made by a git of choice,
-//! and what is said about each: `honest_bundles GIT REPOSITORY [COUNT]`. The repository is only
+//! and what is said about each: `honest_bundles GIT REPOSITORY [REVISIONS]…`. The repository is only
 //! read. Granted is everything but what is protected, and dates are not held against a clock.
 #![expect(clippy::unwrap_used, reason = "a count that cannot be made must fail")]
 
 use flightproof_core::Code as _;
-use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Rules, check_bundle};
+use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Parcel, Rules, check_bundle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,19 +13,18 @@ use std::time::{Duration, Instant};
 fn main() {
     let mut words = std::env::args().skip(1).map(PathBuf::from);
     let (program, source) = (words.next().unwrap(), words.next().unwrap());
-    let most = words
-        .next()
-        .map_or(usize::MAX, |n| n.to_str().unwrap().parse().unwrap());
+    let mut revisions: Vec<String> = words.map(|w| w.to_str().unwrap().to_owned()).collect();
+    if revisions.is_empty() {
+        revisions.push("HEAD".to_owned());
+    }
     let temp = tempfile::tempdir().unwrap();
     let top = borrowing(&program, &source, temp.path());
-    let log = run(
-        &program,
-        &source,
-        &["rev-list", "--no-merges", "--parents", "HEAD"],
-    );
+    let mut asked = vec!["rev-list", "--no-merges", "--parents"];
+    asked.extend(revisions.iter().map(String::as_str));
+    let log = run(&program, &source, &asked);
     let mut answers: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut spent = Duration::ZERO;
-    for line in log.lines().take(most) {
+    for line in log.lines() {
         let Some((head, baseline)) = line.split_once(' ') else {
             continue;
         };
@@ -73,7 +72,7 @@ fn arrive(
     let host = Host::open(&git, top)?;
     let scratch = tempfile::tempdir_in(temp).unwrap();
     let arrival = Arrival {
-        bundle,
+        parcel: Parcel::bundle(bundle),
         baseline,
         rules: Rules {
             grants: &Grants::default(),

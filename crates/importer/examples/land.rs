@@ -4,7 +4,7 @@
 use flightproof_core::{Digest, Refusal};
 use flightproof_evidence::Closed;
 use flightproof_importer::{
-    Arrival, Clearance, Git, Grants, Host, Rules, admit, check_bundle, recover_repository,
+    Arrival, Clearance, Git, Grants, Host, Parcel, Rules, admit, check_bundle, recover_repository,
 };
 use flightproof_ledger::Ledger;
 use std::path::Path;
@@ -60,7 +60,7 @@ impl Place<'_> {
         let host = Host::open(&git, self.top)?;
         let bundle = std::fs::read(self.bundle).unwrap_or_default();
         let arrival = Arrival {
-            bundle: &bundle,
+            parcel: Parcel::bundle(&bundle),
             baseline: self.baseline,
             rules: Rules {
                 grants: &Grants::default(),

@@ -160,7 +160,10 @@ impl Moving<'_> {
     }
 
     pub(crate) fn receipt(&self) -> Receipt {
-        Receipt::new(self.key, self.clearance.certificate(), self.now)
+        Receipt {
+            unsigned: self.clearance.unsigned(),
+            ..Receipt::new(self.key, self.clearance.certificate(), self.now)
+        }
     }
 
     /// No git of ours runs any more when this is asked.

@@ -2,14 +2,18 @@ use crate::capture::{CANDIDATE, evidence};
 use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
 use crate::walk::Shelf;
-use crate::{Capture, Checked, Git, Host, ImportError, Rules, check, commit, opinion, snapshot};
+use crate::{
+    Capture, Checked, Git, Host, ImportError, Parcel, Rules, check_parcel, commit, opinion,
+    snapshot,
+};
 use std::path::Path;
 
 /// A bundle that arrived, and what it is held against.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// All bytes of the bundle. Read at most [`Arrival::LARGEST`] and one more of them.
-    pub bundle: &'a [u8],
+    /// What it came in. Read at most [`Arrival::LARGEST`] and one more byte of a bundle, and
+    /// [`Arrival::LARGEST_CHANGESET`] of a changeset.
+    pub parcel: Parcel<'a>,
     /// A revision of the repository: what the work must be based on.
     pub baseline: &'a str,
     /// What the commit may be.
@@ -21,13 +25,15 @@ pub struct Arrival<'a> {
 impl Arrival<'_> {
     /// Most bytes of a bundle.
     pub const LARGEST: usize = crate::bundle::BUNDLE;
+    /// Most bytes of the changeset with its large files.
+    pub const LARGEST_CHANGESET: usize = crate::freight::MOST;
 }
 
 /// Checks a bundle against a repository, then asks git for its opinion on what was read. Nothing is
 /// written into the repository.
 ///
 /// # Errors
-/// `UNKNOWN_REVISION`, then those of [`check`](crate::check()), then `SECOND_OPINION`.
+/// `UNKNOWN_REVISION`, then those of [`check_parcel`], then `SECOND_OPINION`.
 pub fn check_bundle(git: &Git, host: &Host, arrival: &Arrival<'_>) -> Result<Checked, ImportError> {
     Ok(receive(git, host, arrival)?.0)
 }
@@ -49,8 +55,9 @@ pub fn capture_bundle(
     let body = objects.read(checked.head(), Kind::Commit, CANDIDATE)?;
     let whole = snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)?;
     Ok(Capture {
-        captured: evidence(name, &checked, arrival.bundle, whole)?,
-        bundle: arrival.bundle.to_vec(),
+        captured: evidence(name, &checked, &arrival.parcel, whole)?,
+        bundle: arrival.parcel.bundle.to_vec(),
+        changeset: arrival.parcel.changeset.map(<[u8]>::to_vec),
         checked,
     })
 }
@@ -67,7 +74,7 @@ fn receive(
         baseline,
     )?;
     let mut objects = Objects::open(git, window.place())?;
-    let checked = check(arrival.bundle, baseline, &mut objects, &arrival.rules)?;
+    let checked = check_parcel(&arrival.parcel, baseline, &mut objects, &arrival.rules)?;
     opinion::ask(git, &window, &checked)?;
     Ok((checked, window))
 }

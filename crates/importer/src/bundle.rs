@@ -9,9 +9,10 @@ use crate::objects::Kind;
 use crate::scratch::Scratch;
 use crate::talk::Cap;
 use crate::walk::Difference;
-use crate::{ImportError, ImporterCode};
-use flightproof_core::CommitId;
+use crate::{ImportError, ImporterCode, pack};
+use flightproof_core::{CommitId, ObjectId};
 use header::{REFERENCE, without_subject};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -52,4 +53,30 @@ pub(crate) fn make(
         return Err(ImporterCode::GitFailed.refuse(format!("bundle: {}", answer.complaint)));
     }
     Ok(without_subject(&answer.stdout))
+}
+
+/// The bundle of one commit without its large files. No git makes one that is not whole, so it is
+/// written here, and every object travels whole.
+pub(crate) fn make_without(
+    ends: &Ends<'_>,
+    difference: &Difference,
+    left_out: &HashSet<ObjectId>,
+) -> Result<Vec<u8>, ImportError> {
+    let (baseline, (head, body)) = (ends.baseline.0, ends.head);
+    let mut objects = vec![(head, Kind::Commit, body)];
+    let new = difference
+        .new
+        .iter()
+        .filter(|(id, _)| !left_out.contains(*id));
+    objects.extend(new.map(|(id, (kind, body))| (*id, *kind, body.as_slice())));
+    let bundle = [
+        Bundle::header(baseline, head),
+        pack::write(objects.into_iter())?,
+    ]
+    .concat();
+    if bundle.len() > BUNDLE {
+        let detail = format!("{} bytes without its large files", bundle.len());
+        return Err(ImporterCode::BundleOverLimit.refuse(detail));
+    }
+    Ok(bundle)
 }

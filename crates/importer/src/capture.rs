@@ -4,11 +4,14 @@ use crate::objects::{Kind, Objects, Source as _};
 use crate::scratch::Scratch;
 use crate::snapshot::Whole;
 use crate::talk::Cap;
+use crate::walk::Difference;
 use crate::{
-    Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check, opinion, replay, snapshot,
+    Checked, Git, Grants, Host, ImportError, ImporterCode, Parcel, Rules, check_parcel, freight,
+    hash, opinion, replay, snapshot,
 };
-use flightproof_core::{Bytes, CommitId, Digest, canonical_json};
+use flightproof_core::{Bytes, CommitId, Digest, ObjectId, canonical_json};
 use flightproof_evidence::{Captured, Kept};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// What to take, and what it may be.
@@ -49,6 +52,8 @@ pub struct Capture {
     pub captured: Captured,
     /// The commit as a git bundle.
     pub bundle: Vec<u8>,
+    /// Its large files as a PAWS1 changeset, if it has any.
+    pub changeset: Option<Vec<u8>>,
     /// What our own reader found in that bundle.
     pub checked: Checked,
 }
@@ -100,22 +105,41 @@ pub fn capture(
         baseline: (baseline, &baseline_body),
         head: (head, &head_body),
     };
-    let bundle = bundle::make(git, request.scratch, &ends, difference)?;
-    let checked = check(&bundle, baseline, &mut objects, &rules)?;
+    let changeset = freight::pack(&difference.changes, request.grants)?;
+    let bundle = match changeset {
+        None => bundle::make(git, request.scratch, &ends, difference)?,
+        Some(_) => bundle::make_without(&ends, difference, &large(difference, request.grants)?)?,
+    };
+    let parcel = Parcel {
+        bundle: &bundle,
+        changeset: changeset.as_deref(),
+    };
+    let checked = check_parcel(&parcel, baseline, &mut objects, &rules)?;
     check_same(&checked, head, &judged)?;
     opinion::ask(git, &window, &checked)?;
     Ok(Capture {
-        captured: evidence(request.name, &checked, &bundle, whole)?,
+        captured: evidence(request.name, &checked, &parcel, whole)?,
         bundle,
+        changeset,
         checked,
     })
+}
+
+/// The ids of the files that travel beside the bundle.
+fn large(difference: &Difference, grants: &Grants) -> Result<HashSet<ObjectId>, ImportError> {
+    let large = difference.changes.iter();
+    let large = large.filter(|change| freight::travels(change, grants));
+    large
+        .filter_map(|change| change.new.as_ref())
+        .map(|file| hash::id_of(Kind::Blob, &file.content))
+        .collect()
 }
 
 /// What is known of a commit once its bundle was checked and its tree was taken.
 pub(crate) fn evidence(
     name: &str,
     checked: &Checked,
-    bundle: &[u8],
+    parcel: &Parcel<'_>,
     whole: Whole,
 ) -> Result<Captured, ImportError> {
     Ok(Captured {
@@ -124,8 +148,9 @@ pub(crate) fn evidence(
         head: checked.head(),
         author: checked.author().to_owned(),
         committer: checked.committer().to_owned(),
-        bundle: Digest::of(bundle),
-        bundle_bytes: bundle.len() as u64,
+        bundle: Digest::of(parcel.bundle),
+        bundle_bytes: parcel.bundle.len() as u64,
+        changeset: parcel.changeset.map(Digest::of),
         snapshot: whole.packed.snapshot.snapshot_id(),
         archive: Bytes(whole.packed.bytes),
         kept_digest: kept_digest(&whole.kept)?,

@@ -1,13 +1,14 @@
 use crate::bases::{Baseline, Bases};
 use crate::bundle::Bundle;
+use crate::freight::Freight;
 use crate::judge::{Rules, judge};
 use crate::objects::{Kind, Source, check_kind};
 use crate::pack::{self, Object, Resolver};
 use crate::talk::Cap;
 use crate::tree::{self, Entry, EntryKind};
 use crate::walk::{self, OLD_BYTES};
-use crate::{ImportError, ImporterCode, commit};
-use flightproof_core::{CommitId, ObjectId};
+use crate::{ImportError, ImporterCode, commit, hash, signature};
+use flightproof_core::{CommitId, ObjectId, Refusal};
 use flightproof_evidence::Change;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -20,6 +21,25 @@ pub struct Checked {
     committer: String,
     changes: Vec<Change>,
     objects: BTreeMap<ObjectId, Object>,
+}
+
+/// What one commit arrives in.
+#[derive(Debug, Clone, Copy)]
+pub struct Parcel<'a> {
+    /// All bytes of the bundle.
+    pub bundle: &'a [u8],
+    /// All bytes of the changeset with its large files, if it has any.
+    pub changeset: Option<&'a [u8]>,
+}
+
+impl<'a> Parcel<'a> {
+    /// A bundle with nothing beside it.
+    pub fn bundle(bundle: &'a [u8]) -> Self {
+        Self {
+            bundle,
+            changeset: None,
+        }
+    }
 }
 
 /// Checks a bundle against its baseline. No git and no disk is used: bytes in, judgement out.
@@ -35,12 +55,37 @@ pub fn check(
     bases: &mut dyn Bases,
     rules: &Rules<'_>,
 ) -> Result<Checked, ImportError> {
-    let Bundle { head, pack } = Bundle::read(bundle, baseline)?;
+    check_parcel(&Parcel::bundle(bundle), baseline, bases, rules)
+}
+
+/// Checks a bundle as [`check`] does, with the changeset that brings its large files.
+///
+/// # Errors
+/// As [`check`]; `CHANGESET_MALFORMED`, `LARGE_NOT_GRANTED`, `CHANGESET_DIFFERS`.
+pub fn check_parcel(
+    parcel: &Parcel<'_>,
+    baseline: CommitId,
+    bases: &mut dyn Bases,
+    rules: &Rules<'_>,
+) -> Result<Checked, ImportError> {
+    let Bundle { head, pack } = Bundle::read(parcel.bundle, baseline)?;
     let resolver = Resolver::new(pack::read(pack)?)?;
     // A commit is never a delta on something outside: no further one can appear later.
     let head_body = only_commit(resolver.objects(), head)?.to_vec();
     let mut baseline = Baseline::open(bases, baseline)?;
-    let objects = Thin::new(resolver, &mut baseline, &head_body)?.resolve()?;
+    let mut objects = Thin::new(resolver, &mut baseline, &head_body)?.resolve()?;
+    let freight = parcel
+        .changeset
+        .map(|bytes| Freight::read(bytes, rules.grants));
+    let freight = freight.transpose()?;
+    if let Some(freight) = &freight {
+        let mut trees = Brought {
+            objects: &objects,
+            baseline: &mut baseline,
+        };
+        freight.check_tree(&mut trees, commit::tree_of(&head_body)?)?;
+        objects.extend(freight.objects());
+    }
     let baseline_body = baseline.body().to_vec();
     let ends = (baseline.commit(), baseline_body.as_slice());
     let mut source = Brought {
@@ -49,6 +94,9 @@ pub fn check(
     };
     let judged = judge(&mut source, ends, &head_body, rules)?;
     check_reached(&objects, head, &judged.difference.new)?;
+    if let Some(freight) = &freight {
+        freight.check_same(&judged.difference.changes)?;
+    }
     Ok(Checked {
         baseline: ends.0,
         head,
@@ -97,6 +145,26 @@ impl Checked {
         objects
             .map(|(id, object)| (*id, (object.kind, object.body.clone())))
             .collect()
+    }
+
+    /// The commit with a signature over it, and its id. `sign` is given the bytes of the commit and
+    /// gives an armoured SSH signature of them in the namespace `git`.
+    pub(crate) fn signed(
+        &self,
+        sign: impl FnOnce(&[u8]) -> Result<String, Refusal>,
+    ) -> Result<(CommitId, Vec<u8>), Refusal> {
+        let body = only_commit(&self.objects, self.head)?;
+        let signed = signature::signed(body, &sign(body)?)?;
+        Ok((hash::id_of(Kind::Commit, &signed)?, signed))
+    }
+
+    /// The pack with another commit in place of its own.
+    pub(crate) fn pack_with(&self, (id, body): (CommitId, &[u8])) -> Result<Vec<u8>, ImportError> {
+        let others = self.objects.iter().filter(|(id, _)| **id != self.head);
+        let others = others.map(|(id, object)| (*id, object.kind, object.body.as_slice()));
+        let mut all = vec![(id, Kind::Commit, body)];
+        all.extend(others);
+        pack::write(all.into_iter())
     }
 
     /// Its tree.

@@ -1,5 +1,5 @@
 use crate::{Checked, Host, ImportError, ImporterCode};
-use flightproof_core::{CommitId, Digest, escape};
+use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Captured, Change, Closed};
 use flightproof_ledger::{AdmissionKey, Lease, Ledger, LedgerError};
 
@@ -10,6 +10,8 @@ pub struct Clearance {
     branch: String,
     baseline: CommitId,
     head: CommitId,
+    /// The commit that was certified, where the head is that commit with a signature.
+    unsigned: Option<CommitId>,
     certificate: Digest,
     /// What it does to the files of a working tree.
     changes: Vec<Change>,
@@ -35,6 +37,7 @@ impl Clearance {
             branch: full_name(branch)?,
             baseline: captured.baseline,
             head: captured.head,
+            unsigned: None,
             certificate,
             changes: captured.changes.clone(),
             pack: None,
@@ -74,11 +77,48 @@ impl Clearance {
             branch: full_name(branch)?,
             baseline: checked.baseline(),
             head: checked.head(),
+            unsigned: None,
             certificate,
             changes: checked.changes().to_vec(),
             pack: Some(checked.pack()?),
             lease: None,
         })
+    }
+
+    /// The same clearance for the commit with a signature of the host. `sign` is given the bytes of the
+    /// commit that was checked, and gives an armoured SSH signature of them in the namespace `git`.
+    ///
+    /// # Errors
+    /// What keeps the key from signing, `SIGNATURE_UNFIT`, `NOT_ON_BASELINE` if another commit was
+    /// cleared.
+    pub fn signed(
+        mut self,
+        checked: &Checked,
+        sign: impl FnOnce(&[u8]) -> Result<String, Refusal>,
+    ) -> Result<Self, Refusal> {
+        if (checked.baseline(), checked.head()) != (self.baseline, self.head) {
+            let detail = format!(
+                "{} is to be signed, cleared was {}",
+                checked.head(),
+                self.head
+            );
+            return Err(ImporterCode::NotOnBaseline.refuse(detail).into());
+        }
+        let (head, body) = checked.signed(sign)?;
+        self.unsigned = Some(self.head);
+        self.head = head;
+        self.pack = Some(checked.pack_with((head, &body))?);
+        Ok(self)
+    }
+
+    /// What the branch will be at.
+    pub fn head(&self) -> CommitId {
+        self.head
+    }
+
+    /// The commit that was certified, where the head is that commit with a signature.
+    pub fn unsigned(&self) -> Option<CommitId> {
+        self.unsigned
     }
 
     /// The same clearance under a lease: it is worth nothing any more when the lease is lost.
@@ -108,6 +148,7 @@ impl Clearance {
             branch: full_name(branch)?,
             baseline,
             head,
+            unsigned: None,
             certificate,
             changes: Vec::new(),
             pack: None,

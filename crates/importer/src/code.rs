@@ -107,7 +107,7 @@ flightproof_core::refusal_codes! {
             "a directory of the candidate becomes a git repository of its own", "git would obey the configuration in it", "do not commit HEAD, objects and refs side by side";
         /// Too many bytes.
         BytesOverLimit = "BYTES_OVER_LIMIT", Input,
-            "the change is larger than the limit", "what is judged must be small enough to be judged", "split the work";
+            "the change is larger than the limit", "what is judged must be small enough to be judged", "split the work, or name the paths of large files with --large";
         /// Too many objects.
         ObjectsOverLimit = "OBJECTS_OVER_LIMIT", Input,
             "the change has more objects than the limit", "what is judged must be small enough to be judged", "split the work";
@@ -210,6 +210,18 @@ flightproof_core::refusal_codes! {
         /// A protected path that was not granted by its own name.
         ProtectedPath = "PROTECTED_PATH", Input,
             "the candidate changes a file that controls git, a build service, an editor or an agent", "such a file acts outside the program that is judged", "grant exactly this path with --grant, or undo the change";
+        /// A large file that may not be one.
+        LargeNotGranted = "LARGE_NOT_GRANTED", Input,
+            "the changeset beside the bundle brings a file that may not be large", "what travels beside the bundle is not held to its limits, so the paths are named", "name the path with --large, or let the file travel in the bundle";
+        /// The changeset cannot be read.
+        ChangesetMalformed = "CHANGESET_MALFORMED", Input,
+            "what travels beside the bundle is no whole PAWS1 changeset", "half a file is no file", "make bundle and changeset again, together";
+        /// The changeset is of another commit.
+        ChangesetDiffers = "CHANGESET_DIFFERS", Input,
+            "the files beside the bundle are not those of the commit, or their changeset says more than the commit does", "the tree is built from them again and must be the commit's", "make bundle and changeset again, together";
+        /// What should sign the commit is no signature.
+        SignatureUnfit = "SIGNATURE_UNFIT", Ours,
+            "the signature for the commit is none that git reads", "a commit is signed once, by one line of headers", "report this as a bug with the kind of key that signed";
         /// The session left something.
         SessionNotClean = "SESSION_NOT_CLEAN", Environment,
             "the session that judged the work left something behind", "what still runs can still act", "run the flight again; the next run reports and cleans what was left";

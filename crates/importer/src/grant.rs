@@ -6,13 +6,33 @@ use flightproof_evidence::Change;
 ///
 /// With no grant at all: everything but what is protected. With grants: what lies at or below one
 /// of them, by whole segments. A protected path needs a grant that names exactly it.
+///
+/// Files at or below a path of the second list may be large; such a path is no grant by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Grants(Vec<RelPath>);
+pub struct Grants {
+    paths: Vec<RelPath>,
+    large: Vec<RelPath>,
+}
 
 impl Grants {
     /// These paths.
     pub fn new(paths: impl IntoIterator<Item = RelPath>) -> Self {
-        Self(paths.into_iter().collect())
+        Self {
+            paths: paths.into_iter().collect(),
+            large: Vec::new(),
+        }
+    }
+
+    /// The same, with large files at these paths or below: they travel beside the bundle.
+    #[must_use]
+    pub fn with_large(mut self, paths: impl IntoIterator<Item = RelPath>) -> Self {
+        self.large.extend(paths);
+        self
+    }
+
+    /// Whether a file may be large.
+    pub(crate) fn is_large(&self, path: &RelPath) -> bool {
+        self.large.iter().any(|large| path.is_within(large))
     }
 
     /// Refuses the first change that is not granted.
@@ -26,10 +46,10 @@ impl Grants {
     }
 
     fn check_path(&self, path: &RelPath) -> Result<(), ImportError> {
-        if self.0.contains(path) {
+        if self.paths.contains(path) {
             return Ok(());
         }
-        if !self.0.is_empty() && !self.0.iter().any(|grant| path.is_within(grant)) {
+        if !self.paths.is_empty() && !self.paths.iter().any(|grant| path.is_within(grant)) {
             return Err(ImporterCode::PathNotGranted.refuse(path));
         }
         match protection(path) {

@@ -37,7 +37,9 @@ pub(crate) fn judge(
     if commit.tree == old_tree {
         return Err(ImporterCode::NoChange.refuse(format!("both have tree {old_tree}")));
     }
-    let difference = walk::compare(objects, old_tree, commit.tree)?;
+    let difference = walk::compare(objects, old_tree, commit.tree, &|path| {
+        rules.grants.is_large(path)
+    })?;
     if difference.changes.is_empty() {
         return Err(ImporterCode::NoChange.refuse("the trees differ in spelling only"));
     }

@@ -11,10 +11,10 @@ use crate::index::{Edits, Index};
 use crate::scratch::Scratch;
 use crate::talk::Talk;
 use crate::worktree::Worktree;
-use crate::{ImportError, ImporterCode, attributes, install};
-use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Seal, paws};
+use crate::{ImportError, ImporterCode, attributes, changeset, install};
+use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Seal};
 use flightproof_core::Refusal;
-use flightproof_evidence::{Change, FileState};
+use flightproof_evidence::Change;
 use flightproof_ledger::{AdmissionId, Intended, Ledger, State};
 use rustix::fs::MemfdFlags;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted,
     let user = rustix::process::geteuid().as_raw();
     let tree = Worktree::open(moving.host, user)?;
     let changes = moving.clearance.changes();
-    let (changeset, archive) = pack(changes)?;
+    let (changeset, archive) = changeset::pack(changes.iter()).map_err(unfit)?;
     let claim = Claim::take(&tree, moving.key, changeset.changeset_id())?;
     let bytes = tree.read_index()?;
     let index = Index::parse(&bytes)?;
@@ -101,22 +101,6 @@ fn edits<'a>(tree: &Worktree, changes: &'a [Change]) -> Result<Edits<'a>, Import
             Ok((path.as_bytes(), new.transpose()?))
         })
         .collect()
-}
-
-/// The changes as the archive of a changeset.
-fn pack(changes: &[Change]) -> Result<(paws::Changeset, Vec<u8>), Refusal> {
-    let side = |of: fn(&Change) -> Option<&FileState>| {
-        let files = changes.iter().filter_map(move |change| {
-            let file = of(change)?;
-            let content: &[u8] = &file.content;
-            Some((change.path.clone(), file.executable, content))
-        });
-        paws::pack("import", files).map_err(unfit)
-    };
-    let old = side(|change| change.old.as_ref())?;
-    let new = side(|change| change.new.as_ref())?;
-    let target = paws::read(&new.bytes).map_err(unfit)?;
-    paws::pack_changeset(&old.snapshot, &target).map_err(unfit)
 }
 
 /// A change that a working tree cannot take in one step.

@@ -18,6 +18,9 @@ pub struct Receipt {
     pub baseline: CommitId,
     /// Where it went.
     pub head: CommitId,
+    /// The commit of the certificate, where the head is that commit with a signature added.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unsigned: Option<CommitId>,
     /// The certificate it went by; absent if nothing but a person vouched for the commit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub certificate: Option<Digest>,
@@ -41,6 +44,7 @@ impl Receipt {
             branch: key.branch.clone(),
             baseline: key.baseline,
             head: key.head,
+            unsigned: None,
             certificate: Some(certificate).filter(|given| *given != uncertified()),
             written_at: now,
             recovered: false,

@@ -1,8 +1,9 @@
 use crate::admit::PATIENCE;
 use crate::claim::{Left, Note};
 use crate::git::Verb;
+use crate::objects::Objects;
 use crate::protocol::{Facts, Files, NewIndex, Place, Ruling, decide};
-use crate::{Git, Host, ImportError, ImporterCode, Receipt};
+use crate::{Git, Host, ImportError, ImporterCode, Receipt, signature};
 use flightproof_archive as archive;
 use flightproof_core::{CommitId, Refusal, escape};
 use flightproof_ledger::{Admission, AdmissionKey, Ledger, State};
@@ -141,7 +142,7 @@ fn recover_host(
                 here: false,
             };
             let mut recovered = Recovered::new(&admission.key, decide(facts).outcome);
-            settle(host, ledger, &admission, &mut recovered, (tip, now))?;
+            settle((git, host), ledger, &admission, &mut recovered, (tip, now))?;
             all.push(recovered);
         }
     }
@@ -198,7 +199,7 @@ impl Bench<'_> {
         }
         if let Some(admission) = open {
             settle(
-                self.host,
+                (self.git, self.host),
                 ledger,
                 admission,
                 &mut recovered,
@@ -311,13 +312,13 @@ fn index_left(left: &Left, ruling: Ruling) -> Option<String> {
 }
 
 fn settle(
-    host: &Host,
+    (git, host): (&Git, &Host),
     ledger: &mut Ledger,
     admission: &Admission,
     recovered: &mut Recovered,
     (tip, now): (Option<CommitId>, u64),
 ) -> Result<(), Refusal> {
-    recovered.receipt = write_receipt(host, admission, recovered.outcome, tip, now)?;
+    recovered.receipt = write_receipt((git, host), admission, recovered.outcome, tip, now)?;
     recovered.lock_left = host.lock_of(&admission.key.branch);
     let state = recovered.outcome.state();
     Ok(ledger.settle(admission.id, state, recovered.receipt.as_deref(), now)?)
@@ -350,7 +351,7 @@ fn descends(git: &Git, host: &Host, from: CommitId, to: CommitId) -> Result<bool
 }
 
 fn write_receipt(
-    host: &Host,
+    (git, host): (&Git, &Host),
     admission: &Admission,
     outcome: Outcome,
     tip: Option<CommitId>,
@@ -361,8 +362,10 @@ fn write_receipt(
     }
     // The run that died may not have come to this.
     host.sync_branch(&admission.key.branch)?;
+    let mut objects = Objects::open(git, host.place())?;
     let receipt = Receipt {
         recovered: true,
+        unsigned: signature::unsigned_of(&mut objects, admission.key.head)?,
         moved_on_to: tip.filter(|_| outcome == Outcome::AppliedThenMoved),
         ..Receipt::new(&admission.key, admission.certificate, now)
     };

@@ -41,7 +41,7 @@ pub fn replay(
     check_related(git, &window, baseline, onto)?;
     let tree = merge(git, &window, onto, head)?;
     let body = rewritten(&head_body, tree, onto)?;
-    let found = walk::compare(&mut objects, commit::tree_of(&onto_body)?, tree)?;
+    let found = walk::compare(&mut objects, commit::tree_of(&onto_body)?, tree, &|_| true)?;
     if found.changes.is_empty() {
         return Err(ImporterCode::NoChange.refuse(format!("{onto} has all of it")));
     }

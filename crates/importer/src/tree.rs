@@ -34,6 +34,15 @@ impl EntryKind {
         }
     }
 
+    /// How old repositories spell it.
+    const fn old_mode(self) -> &'static str {
+        match self {
+            Self::Directory => "040000",
+            Self::File => "100664",
+            other => other.mode(),
+        }
+    }
+
     /// Git itself shows `170000` as a submodule and `104755` as an executable, so modes are read
     /// from the bytes and only known ones exist.
     fn read(mode: &[u8]) -> Option<(Self, bool)> {
@@ -68,6 +77,23 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<Entry>, ImportError> {
         Some(twice) => Err(ImporterCode::TreeDuplicate.refuse(escape(&twice.name, 80))),
         None => Ok(entries),
     }
+}
+
+/// The tree object of these entries, as they are and in their order.
+pub(crate) fn write(entries: &[Entry]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for entry in entries {
+        let mode = match entry.canonical {
+            true => entry.kind.mode(),
+            false => entry.kind.old_mode(),
+        };
+        body.extend_from_slice(mode.as_bytes());
+        body.push(b' ');
+        body.extend_from_slice(&entry.name);
+        body.push(0);
+        body.extend_from_slice(entry.id.as_bytes());
+    }
+    body
 }
 
 fn parse_entry(bytes: &[u8]) -> Result<(Entry, &[u8]), ImportError> {

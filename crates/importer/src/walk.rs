@@ -16,6 +16,10 @@ pub(crate) const OBJECTS: usize = 1_024;
 pub(crate) const NEW_BYTES: usize = 2 << 20;
 /// Bytes of what the change replaces: 16 MiB, for a small edit of a large file.
 pub(crate) const OLD_BYTES: usize = 16 << 20;
+/// Bytes of the large files that are granted, before and after: 64 MiB each, what a snapshot holds.
+pub(crate) const LARGE_BYTES: usize = 64 << 20;
+/// Bytes of one of them: 16 MiB, likewise.
+const LARGE_FILE: usize = 16 << 20;
 /// Directories inside one another.
 pub(crate) const DEPTH: usize = 64;
 
@@ -33,14 +37,17 @@ pub(crate) struct Difference {
     pub(crate) new: Shelf,
 }
 
-/// Compares two trees, walking both at once and only where they differ.
+/// Compares two trees, walking both at once and only where they differ. Files that are `large` are
+/// charged to limits of their own.
 pub(crate) fn compare(
     objects: &mut dyn Source,
     old: ObjectId,
     new: ObjectId,
+    large: &dyn Fn(&RelPath) -> bool,
 ) -> Result<Difference, ImportError> {
     let mut walk = Walk {
         objects,
+        large,
         changes: Vec::new(),
         old: Side::new(OLD_BYTES, ENTRIES),
         // The commit is one of the objects.
@@ -59,6 +66,7 @@ pub(crate) fn compare(
 
 struct Walk<'a> {
     objects: &'a mut dyn Source,
+    large: &'a dyn Fn(&RelPath) -> bool,
     changes: Vec<Change>,
     old: Side,
     new: Side,
@@ -69,7 +77,15 @@ struct Walk<'a> {
 struct Side {
     shelf: Shelf,
     bytes_left: usize,
+    large_left: usize,
     objects: usize,
+}
+
+/// What the bytes of an object are charged to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purse {
+    Usual,
+    Large,
 }
 
 impl Side {
@@ -77,6 +93,7 @@ impl Side {
         Self {
             shelf: Shelf::new(),
             bytes_left,
+            large_left: LARGE_BYTES,
             objects,
         }
     }
@@ -84,11 +101,15 @@ impl Side {
     fn read(
         &mut self,
         from: &mut dyn Source,
-        id: ObjectId,
-        kind: Kind,
+        (id, kind): (ObjectId, Kind),
+        purse: Purse,
     ) -> Result<Vec<u8>, ImportError> {
+        let bytes = match purse {
+            Purse::Usual => self.bytes_left,
+            Purse::Large => self.large_left.min(LARGE_FILE),
+        };
         let cap = Cap {
-            bytes: self.bytes_left,
+            bytes,
             code: ImporterCode::BytesOverLimit,
         };
         let body = match self.shelf.get(&id) {
@@ -96,7 +117,11 @@ impl Side {
             // Asking git again words the refusal of what is over the limit or of another kind.
             _ => from.read(id, kind, cap)?,
         };
-        self.bytes_left = self.bytes_left.saturating_sub(body.len());
+        let left = match purse {
+            Purse::Usual => &mut self.bytes_left,
+            Purse::Large => &mut self.large_left,
+        };
+        *left = left.saturating_sub(body.len());
         self.shelf.insert(id, (kind, body.clone()));
         if self.shelf.len() > self.objects {
             let detail = format!("more than {} trees and files", self.objects);
@@ -111,7 +136,7 @@ impl Side {
         id: Option<ObjectId>,
     ) -> Result<Vec<Entry>, ImportError> {
         match id {
-            Some(id) => tree::parse(&self.read(from, id, Kind::Tree)?),
+            Some(id) => tree::parse(&self.read(from, (id, Kind::Tree), Purse::Usual)?),
             None => Ok(Vec::new()),
         }
     }
@@ -120,13 +145,14 @@ impl Side {
         &mut self,
         from: &mut dyn Source,
         entry: Option<&Entry>,
+        purse: Purse,
     ) -> Result<Option<FileState>, ImportError> {
         let Some(entry) = entry.filter(|e| is_file(e)) else {
             return Ok(None);
         };
         Ok(Some(FileState {
             executable: entry.kind == EntryKind::Executable,
-            content: Bytes(self.read(from, entry.id, Kind::Blob)?),
+            content: Bytes(self.read(from, (entry.id, Kind::Blob), purse)?),
         }))
     }
 }
@@ -195,10 +221,14 @@ impl Walk<'_> {
         if self.changes.len() >= CHANGES {
             return Err(ImporterCode::ChangesOverLimit.refuse(format!("more than {CHANGES}")));
         }
+        let purse = match (self.large)(path) {
+            true => Purse::Large,
+            false => Purse::Usual,
+        };
         let change = Change {
             path: path.clone(),
-            old: self.old.file(self.objects, old)?,
-            new: self.new.file(self.objects, new)?,
+            old: self.old.file(self.objects, old, purse)?,
+            new: self.new.file(self.objects, new, purse)?,
         };
         self.changes.push(change);
         Ok(())

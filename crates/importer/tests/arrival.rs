@@ -9,7 +9,7 @@ mod scene;
 use flightproof_core::{ObjectId, RelPath};
 use flightproof_hostile::git::{BundleAttack, Forge, bundle_attacks, hex};
 use flightproof_importer::{
-    Arrival, Checked, Git, Grants, Host, ImportError, ImporterCode, Rules, check_bundle,
+    Arrival, Checked, Git, Grants, Host, ImportError, ImporterCode, Parcel, Rules, check_bundle,
 };
 use scene::{NOW, folder, run_git};
 use std::collections::{BTreeSet, HashSet};
@@ -26,7 +26,7 @@ fn arrive(
     let scratch = folder();
     let host = Host::open(git, top)?;
     let arrival = Arrival {
-        bundle,
+        parcel: Parcel::bundle(bundle),
         baseline,
         rules: Rules {
             grants,

@@ -163,7 +163,8 @@ fn check(exec: &Exec) -> Result<(), RunnerError> {
     check_sizes(exec)?;
     match exec.role {
         Role::Build => check_tool(exec, &TOOLS),
-        Role::Agent => check_tool(exec, &[TOOLS.as_slice(), &[UPLOADED]].concat()),
+        Role::Agent if exec.program == layout::AGENT_PROGRAM => Ok(()),
+        Role::Agent => check_tool(exec, &TOOLS),
         Role::Case => check_name(&exec.program),
     }
 }
@@ -264,10 +265,8 @@ fn check_sizes(exec: &Exec) -> Result<(), RunnerError> {
 
 /// Where tools lie.
 const TOOLS: [&str; 3] = ["/toolchain/", "/usr/", "/bin/"];
-/// Where the host puts an agent's program: below [`layout::EXTRA`].
-const UPLOADED: &str = "/flight/extra/";
 
-/// A build runs tools, never what it built. An agent is a tool, or was uploaded as one.
+/// A build runs tools, never what it built. An agent runs them, and the program it is.
 fn check_tool(exec: &Exec, roots: &[&str]) -> Result<(), RunnerError> {
     let shown = || escape(&exec.program, 200);
     let below = exec
@@ -389,22 +388,23 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_a_tool_or_was_uploaded() {
-        assert!(UPLOADED.starts_with(layout::EXTRA));
-        for good in ["/flight/extra/program", "/usr/bin/git", "/bin/sh"] {
+    fn an_agent_is_its_program_or_a_tool() {
+        for good in [layout::AGENT_PROGRAM, "/usr/bin/git", "/bin/sh"] {
             assert!(described(&exec(Role::Agent, good)).is_ok(), "{good}");
         }
         for bad in [
             "/flight/agent/work/x",
-            "/flight/extra",
-            "/flight/extra/../agent/x",
+            "/flight/extra/program",
+            "/runner/agent/x",
+            "/runner/./agent",
+            "/runner/flights",
             "/flight/src/x",
             "/exe/a",
             "program",
         ] {
             assert!(refused(&exec(Role::Agent, bad)), "{bad}");
         }
-        assert!(refused(&exec(Role::Build, "/flight/extra/program")));
+        assert!(refused(&exec(Role::Build, layout::AGENT_PROGRAM)));
     }
 
     #[test]

@@ -69,6 +69,27 @@ pub(crate) fn renew_scratches() -> Result<(), String> {
         .try_for_each(|place| renew(place).map_err(|e| format!("renew {place}: {e}")))
 }
 
+/// Where a program looks for its own process.
+pub(crate) const PROCESSES: &str = "/proc";
+
+/// Puts the processes of the calling one's namespace at [`PROCESSES`], if the session has such a
+/// place: those that an agent may look at, and nothing of the machine. Programs that carry their
+/// runtime with them find themselves there.
+pub(crate) fn show_own_processes() -> Result<(), String> {
+    if !Path::new(PROCESSES).is_dir() {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount(
+        "proc",
+        PROCESSES,
+        "proc",
+        flags,
+        c"hidepid=invisible,subset=pid",
+    )
+    .map_err(|e| format!("mount {PROCESSES}: {e}"))
+}
+
 /// Makes `shown` be in the tree at `site` what it is outside of it. What does not exist is not
 /// shown.
 pub(crate) fn show(site: &str, shown: &str) -> std::io::Result<()> {

@@ -34,6 +34,8 @@ enum Tree {
     Own,
     /// As [`Tree::Own`], with the captured tree in it.
     OwnWithSource,
+    /// The session's, with the processes of this run in `/proc`: see [`room`].
+    Agent,
 }
 
 /// The uid and gid of every build in a session: one build reads what the one before wrote.
@@ -80,17 +82,19 @@ impl Walls {
         })
     }
 
-    /// Around an agent: it runs tools and what was uploaded for it, and writes its own places.
+    /// Around an agent: it runs tools and its program, and writes its own places.
     pub(crate) fn agent() -> Result<Self, String> {
         let mut grants = devices();
         grants.extend(TOOLS.map(|path| grant(path, Reach::Run)));
-        grants.push(grant(layout::EXTRA, Reach::Run));
+        grants.push(grant(layout::AGENT_PROGRAM, Reach::Run));
+        grants.push(grant(layout::EXTRA, Reach::Read));
+        grants.push(grant(room::PROCESSES, Reach::Read));
         grants.push(grant(layout::AGENT, Reach::Output));
         Ok(Self {
             uid: AGENT,
             // The group that may walk through the work directory.
             gid: BUILD,
-            tree: Tree::Session,
+            tree: Tree::Agent,
             cwd: layout::AGENT_WORK.to_owned(),
             grants,
             port: Some(PROVIDER_PORT),
@@ -159,6 +163,7 @@ impl Walls {
             Tree::Build => room::renew_scratches(),
             Tree::Own => room::enter(&[]),
             Tree::OwnWithSource => room::enter(&[layout::SOURCE]),
+            Tree::Agent => room::show_own_processes(),
         }
     }
 
@@ -318,7 +323,9 @@ mod tests {
         for place in ["/flight/agent/work/a", "/flight/agent/home/a"] {
             assert_eq!(reach_of(&walls, place), Some(Reach::Output));
         }
-        assert_eq!(reach_of(&walls, "/flight/extra/program"), Some(Reach::Run));
+        assert_eq!(reach_of(&walls, "/runner/agent"), Some(Reach::Run));
+        assert_eq!(reach_of(&walls, "/flight/extra/pack"), Some(Reach::Read));
+        assert_eq!(reach_of(&walls, "/proc/self/exe"), Some(Reach::Read));
         assert_eq!(reach_of(&walls, "/usr/bin/git"), Some(Reach::Run));
         for path in [
             "/flight/src/a",
@@ -329,7 +336,6 @@ mod tests {
             "/runner/flights",
             "/etc/passwd",
             "/tmp/a",
-            "/proc/self",
         ] {
             assert_eq!(reach_of(&walls, path), None, "{path}");
         }

@@ -93,6 +93,7 @@ fn open(arguments: Vec<String>) -> ExitCode {
         state_dir: place.join("state"),
         cache_dir: place.join("cache"),
         fence: 0,
+        agent: None,
     };
     let opened = std::fs::read(artifact)
         .map_err(|e| e.to_string())

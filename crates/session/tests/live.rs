@@ -8,7 +8,7 @@ use flightproof_evidence::{BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending
 use flightproof_session::build::Workshop;
 use flightproof_session::crates::{self, ship};
 use flightproof_session::lease::Unleased;
-use flightproof_session::local::LocalSession;
+use flightproof_session::local::{AgentFile, LocalSession};
 use flightproof_session::{Session, SessionCode, observe, record};
 use site::Site;
 use std::collections::BTreeMap;
@@ -91,6 +91,40 @@ fn a_session_is_attested_and_leaves_nothing() {
     assert_eq!(site.traces(&attestation.session), [] as [String; 0]);
     let refused = session.call(&flightproof_frame::protocol::Request::Probe, &[]);
     assert_eq!(refused.unwrap_err().code, SessionCode::SessionClosed);
+}
+
+#[test]
+fn an_agent_s_program_is_the_one_that_was_named_or_there_is_no_session() {
+    let site = Site::new();
+    let path = site.state_dir().with_file_name("agent");
+    std::fs::write(&path, "#!/bin/sh\n").unwrap();
+    let named = |sha256| AgentFile {
+        path: path.clone(),
+        sha256,
+    };
+    let mut spec = site.spec();
+    spec.agent = Some(named(Digest::of(b"another")));
+    let refused = site.open_as(&spec).unwrap_err();
+    assert_eq!(refused.code, SessionCode::UploadMismatch, "{refused}");
+    let id: String = spec.entropy.iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(site.traces(&id), [] as [String; 0]);
+    // The benign twin, whose place for processes is one more mount that is read back.
+    spec.agent = Some(named(Digest::of(b"#!/bin/sh\n")));
+    let mut session = site.open_as(&spec).unwrap();
+    let mounts = |session: &LocalSession| {
+        let readings = &session.attestation().readings;
+        readings
+            .iter()
+            .find(|r| r.name == "mounts")
+            .unwrap()
+            .found
+            .clone()
+    };
+    let with_agent = mounts(&session);
+    assert!(session.close().unwrap().is_clean());
+    let mut without = site.open();
+    assert_ne!(mounts(&without), with_agent);
+    assert!(without.close().unwrap().is_clean());
 }
 
 #[test]

@@ -4,5 +4,6 @@
 
 mod deaths;
 mod ledger;
+mod process;
 mod scene;
 mod shapes;

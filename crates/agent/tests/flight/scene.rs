@@ -1,10 +1,11 @@
 //! A run with everything around it: a stand-in program, a ledger and a disk in memory, a
 //! directory for a session.
 
+use crate::process::NativeProcess;
 use flightproof_agent::run::{Outcome, State};
 use flightproof_agent::{
     Accounting, AgentRefusal, Amount, Binary, HoldEffect, HoldError, Holds, Instructions, Launch,
-    Limits, Metering, NativeProcess, Patience, Pilot, Profile, Records, Report, Room, RunKey, Task,
+    Limits, Metering, Patience, Pilot, Profile, Records, Report, Room, RunKey, Task,
 };
 use flightproof_core::{Digest, MicroUsd};
 use std::cell::Cell;

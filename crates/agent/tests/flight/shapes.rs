@@ -1,9 +1,10 @@
 //! Every shape of a result and of an ending, by a real process.
 
+use crate::process::NativeProcess;
 use crate::scene::{Hold, scene, settle};
 use flightproof_agent::repair::Told;
 use flightproof_agent::run::{Outcome, State};
-use flightproof_agent::{AgentCode, Binary, HoldEffect, NativeProcess, Version};
+use flightproof_agent::{AgentCode, Binary, HoldEffect, Version};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,7 @@ use crate::beneath::{self, Umask, io};
 use crate::code::{ArchiveCode, ArchiveError};
 use crate::format::Format;
 use crate::header::Layout;
-use crate::paws::{self, Change, Changeset, Entry, Manifest};
+use crate::paws::{self, Change, Changeset, Entry};
 use crate::payload::{self, Stored};
 use crate::progress::Progress;
 use crate::source::Source;
@@ -487,12 +487,7 @@ impl Format for Changes {
     const LAYOUT: Layout = paws::LAYOUT;
 
     fn decode(manifest: &[u8], _: Option<u64>) -> Result<Changeset, ArchiveError> {
-        match paws::decode_manifest(manifest, 0)? {
-            Manifest::Changeset(changes) => Ok(changes),
-            Manifest::Snapshot(_) => {
-                Err(ArchiveCode::BadKind.refuse("got \"snapshot\", expected \"changeset\""))
-            }
-        }
+        paws::decode_manifest(manifest, 0)?.into_changeset()
     }
 
     fn members(changes: &Changeset) -> Vec<&Entry> {

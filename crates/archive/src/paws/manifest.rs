@@ -33,6 +33,19 @@ impl Manifest {
             }
         }
     }
+
+    /// The changeset, where it is one.
+    ///
+    /// # Errors
+    /// [`ArchiveCode::BadKind`] for a snapshot.
+    pub fn into_changeset(self) -> Result<Changeset, ArchiveError> {
+        match self {
+            Self::Changeset(changeset) => Ok(changeset),
+            Self::Snapshot(_) => {
+                Err(ArchiveCode::BadKind.refuse("got \"snapshot\", expected \"changeset\""))
+            }
+        }
+    }
 }
 
 /// Reads header and manifest and nothing else: any byte of payload is refused.

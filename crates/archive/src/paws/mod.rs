@@ -149,6 +149,14 @@ impl Snapshot {
     }
 }
 
+/// A verified changeset in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered<'a> {
+    /// What changed.
+    pub changeset: Changeset,
+    payload: &'a [u8],
+}
+
 /// Packs files that are in memory: path, whether it may be executed, content. In any order.
 ///
 /// # Errors
@@ -193,17 +201,50 @@ pub fn read(bytes: &[u8]) -> Result<Unpacked<'_>, ArchiveError> {
     Ok(unpacked)
 }
 
+/// Reads a whole changeset archive and verifies every byte of it.
+///
+/// # Errors
+/// Everything [`decode`] refuses; a snapshot; a payload that is short, long, or does not have the
+/// hashes of the manifest.
+pub fn read_changeset(bytes: &[u8]) -> Result<Delivered<'_>, ArchiveError> {
+    check_not_empty(bytes)?;
+    let (manifest, payload) = LAYOUT.split(bytes)?;
+    let changeset = manifest::decode_manifest(manifest, 0)?.into_changeset()?;
+    LAYOUT.check_payload(payload.len() as u64, changeset.total_bytes())?;
+    let delivered = Delivered { changeset, payload };
+    for (entry, content) in delivered.files() {
+        check_hash(entry, Digest::of(content))?;
+    }
+    Ok(delivered)
+}
+
 impl<'a> Unpacked<'a> {
     /// The files with their bytes, ascending by path.
     pub fn files(&self) -> impl Iterator<Item = (&Entry, &'a [u8])> {
-        let mut rest = self.payload;
-        self.snapshot.entries.iter().map(move |entry| {
-            let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
-            let (content, after) = rest.split_at_checked(size).unwrap_or((rest, &[]));
-            rest = after;
-            (entry, content)
-        })
+        beside(self.snapshot.entries.iter(), self.payload)
     }
+}
+
+impl<'a> Delivered<'a> {
+    /// The files that are new or changed, with their bytes, ascending by path.
+    pub fn files(&self) -> impl Iterator<Item = (&Entry, &'a [u8])> {
+        let changes = self.changeset.changes().iter();
+        beside(changes.filter_map(Change::entry), self.payload)
+    }
+}
+
+/// Each entry with its part of a payload that is as long as all of them.
+fn beside<'e, 'a>(
+    entries: impl Iterator<Item = &'e Entry>,
+    payload: &'a [u8],
+) -> impl Iterator<Item = (&'e Entry, &'a [u8])> {
+    let mut rest = payload;
+    entries.map(move |entry| {
+        let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
+        let (content, after) = rest.split_at_checked(size).unwrap_or((rest, &[]));
+        rest = after;
+        (entry, content)
+    })
 }
 
 pub(crate) fn check_not_empty(bytes: &[u8]) -> Result<(), ArchiveError> {

@@ -19,6 +19,7 @@ fn captured() -> Captured {
         committer: "A <a@b.c>".to_owned(),
         bundle: Digest::of(b""),
         bundle_bytes: 1,
+        changeset: None,
         snapshot: Digest::of(b"tree"),
         archive: Bytes(Vec::new()),
         kept: Vec::new(),

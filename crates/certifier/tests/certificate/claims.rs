@@ -4,7 +4,7 @@ use crate::fixture::*;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::judge::Gate;
 use flightproof_core::Digest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn counts_that_do_not_add_up_are_refused() {
@@ -128,6 +128,52 @@ fn a_lineage_that_is_not_walked_is_not_believed() {
         )),
         CertifierCode::LineageUnsupported
     );
+}
+
+#[test]
+fn money_is_that_of_the_attempts_and_an_unmetered_run_costs_its_whole_hold() {
+    let run = |metering: &str, reserved: u64, settled: Option<u64>| {
+        let mut run = json!({"metering": metering, "reserved": reserved, "turns": 4,
+            "models": {"claude-opus-5": {"input": 2, "output": 211, "cacheRead": 0, "cacheWritten": 9}}});
+        if let Some(settled) = settled {
+            run["settled"] = json!(settled);
+        }
+        run
+    };
+    let with_runs = |runs: Value| {
+        let mut statement = honest();
+        statement["predicate"]["inputs"]["request"]["attempt"] =
+            json!(runs.as_array().map_or(0, Vec::len).max(1));
+        statement["predicate"]["inputs"]["spend"] = json!({ "runs": runs });
+        statement
+    };
+    for good in [
+        json!([run("estimated", 15, Some(0))]),
+        json!([run("unmetered", 15, Some(15))]),
+        // An earlier attempt may have cost more than its hold, or nobody knows how much.
+        json!([
+            run("estimated", 15, Some(16)),
+            run("estimated", 15, Some(15))
+        ]),
+        json!([run("unmetered", 15, None), run("unmetered", 15, Some(15))]),
+    ] {
+        assert!(verdict(&signed(&with_runs(good))).is_ok());
+    }
+    for bad in [
+        json!([]),
+        json!([run("unmetered", 15, Some(1))]),
+        json!([run("unmetered", 15, Some(16))]),
+        json!([run("estimated", 15, Some(16))]),
+        json!([run("estimated", 15, None)]),
+    ] {
+        assert_eq!(
+            refused(&signed(&with_runs(bad))),
+            CertifierCode::Inconsistent
+        );
+    }
+    let mut uncounted = with_runs(json!([run("estimated", 15, Some(1))]));
+    uncounted["predicate"]["inputs"]["request"]["attempt"] = json!(2);
+    assert_eq!(refused(&signed(&uncounted)), CertifierCode::Inconsistent);
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Flight {
                 failed_on_baseline: BaselineResult::NotRun,
             },
             mutation: self.mutation.clone(),
+            spend: None,
         }
     }
 
@@ -189,6 +190,7 @@ fn captured() -> Captured {
         committer: "A <a@example.org>".to_owned(),
         bundle: Digest::of(b"bundle"),
         bundle_bytes: 1_234,
+        changeset: None,
         snapshot: snapshot(),
         archive: Bytes::default(),
         kept: Vec::new(),

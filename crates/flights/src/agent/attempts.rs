@@ -11,8 +11,10 @@ use flightproof_agent::proxy::{Credential, Dial, Gate, TcpLoopback};
 use flightproof_agent::repair::{Ask, Proposal, Told};
 use flightproof_agent::run::State;
 use flightproof_agent::{
-    AgentCode, AgentRefusal, Launch, LedgerHolds, LoopEnd, Pilot, RunKey, Task,
+    Accounting, AgentCode, AgentRefusal, Launch, LedgerHolds, LoopEnd, Metering, Pilot, RunKey,
+    Task, Tokens,
 };
+use flightproof_certifier::spend::{self, RunSpend, TokenCounts};
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_core::{Code, Decision, Exit, Fault, MicroUsd, Refusal, Verdict, escape};
 use flightproof_evidence::Captured;
@@ -121,7 +123,9 @@ impl Sortie<'_> {
             Ok(report) => report,
             Err(refused) => return Err(at_agent(with_trouble(refused, &room))),
         };
-        attempts.push(self.report(attempt, &run, &report, &room));
+        let line = self.report(attempt, &run, &report, &room);
+        self.count(&line, report.accounting.as_ref());
+        attempts.push(line);
         let Some(captured) = room.captured.as_ref().filter(|_| report.proposed()) else {
             let refused = report.refused.clone();
             let refused = refused.unwrap_or_else(|| AgentCode::Interrupted.refuse("no proposal"));
@@ -270,6 +274,25 @@ impl Sortie<'_> {
         }
     }
 
+    /// Adds an attempt to what the certificate will say of money.
+    fn count(&mut self, attempt: &AttemptReport, accounting: Option<&Accounting>) {
+        let runs = &mut self.order.spend.get_or_insert_default().runs;
+        runs.push(RunSpend {
+            metering: match self.limits.metering() {
+                Metering::Metered => spend::Metering::Estimated,
+                Metering::Unmetered => spend::Metering::Unmetered,
+            },
+            reserved: attempt.held,
+            settled: attempt.settled,
+            turns: attempt.turns.map(u64::from),
+            models: accounting
+                .iter()
+                .flat_map(|accounting| &accounting.models)
+                .map(|model| (model.model.clone(), counts(model.tokens)))
+                .collect(),
+        });
+    }
+
     /// The bundle stays, whatever is judged of it: it was paid for.
     fn keep_bundle(&self) -> Result<(), Stop> {
         let bundle = self.order.bundle.as_deref().unwrap_or_default();
@@ -378,6 +401,15 @@ impl Sortie<'_> {
         self.record.end = end;
         let stored = self.folder.store_loop(&self.record);
         stored.map_err(|e| at_agent(super::recovery::unavailable(e)))
+    }
+}
+
+fn counts(tokens: Tokens) -> TokenCounts {
+    TokenCounts {
+        input: tokens.input,
+        output: tokens.output,
+        cache_read: tokens.cache_read,
+        cache_written: tokens.cache_written,
     }
 }
 

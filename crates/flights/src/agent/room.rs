@@ -12,6 +12,7 @@ use flightproof_agent::{
 use flightproof_core::{Code as _, Refusal};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
+use flightproof_session::local::AgentFile;
 use flightproof_session::{Session, SessionCode};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -99,7 +100,11 @@ impl<'a> SealedRoom<'a> {
     }
 
     fn enter(&mut self) -> Result<(), Refusal> {
-        let session = self.host.open(&state::entropy()?)?;
+        let program = AgentFile {
+            path: self.binary.path().to_owned(),
+            sha256: self.binary.digest(),
+        };
+        let session = self.host.open_for_agent(&state::entropy()?, program)?;
         let mut inside = self.inside.borrow_mut();
         sealed::furnish(inside.session.insert(session).as_mut(), self.furniture)
     }

@@ -16,8 +16,6 @@ pub(super) struct Furniture {
     pub(super) commit: CommitId,
     /// The baseline as a pack.
     pub(super) pack: Vec<u8>,
-    /// The program's bytes.
-    pub(super) program: Vec<u8>,
     /// `Name <mail>` of the commits made there.
     pub(super) author: String,
 }
@@ -31,8 +29,7 @@ const MAX_STDERR: u64 = 512 << 10;
 const MAX_BUNDLE: u64 = 256 << 10;
 /// Time for laying out a checkout, and for making a bundle, milliseconds.
 const WALL_MS: u64 = 120_000;
-/// Names below [`layout::EXTRA`].
-const PROGRAM: &str = "agent";
+/// Name below [`layout::EXTRA`].
 const PACK: &str = "baseline.pack";
 
 /// A repository of one commit without its history, checked out, with an author.
@@ -57,17 +54,14 @@ $quiet update-ref refs/export/head HEAD
 exec $quiet bundle create --quiet --version=2 - refs/export/head "^$BASELINE"
 "#;
 
-/// Lays out checkout and program.
+/// Lays out the checkout.
 ///
 /// # Errors
 /// The session's, and `SPAWN_FAILED` if git does not do it there.
 pub(super) fn furnish(session: &mut dyn Session, furniture: &Furniture) -> Result<(), Refusal> {
-    let place = |name: &str| RelPath::new(name).map_err(|e| AgentCode::SpawnFailed.refuse(e));
-    let files = [
-        (place(PROGRAM)?, true, furniture.program.as_slice()),
-        (place(PACK)?, false, furniture.pack.as_slice()),
-    ];
-    upload::files(session, Place::Extra, files)?;
+    let name = RelPath::new(PACK).map_err(|e| AgentCode::SpawnFailed.refuse(e))?;
+    let pack = (name, false, furniture.pack.as_slice());
+    upload::files(session, Place::Extra, [pack])?;
     let (name, mail) = identity(&furniture.author);
     let outcome = script(
         session,
@@ -100,7 +94,7 @@ pub(super) fn start(
 ) -> (Result<Output, AgentRefusal>, Option<Refusal>) {
     let exec = Exec {
         role: Role::Agent,
-        program: format!("{}/{PROGRAM}", layout::EXTRA),
+        program: layout::AGENT_PROGRAM.to_owned(),
         args: launch.argv.clone(),
         env: launch.env.clone(),
         stdin: Bytes(launch.stdin.clone()),

@@ -19,7 +19,7 @@ use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Moment, Refusal, RelPath, escape};
+use flightproof_core::{Digest, Moment, Refusal, RelPath, escape};
 use flightproof_importer::Checkout;
 use flightproof_ledger::Ledger;
 use std::io::Read as _;
@@ -28,8 +28,6 @@ use std::path::{Path, PathBuf};
 
 /// Who commits in the session, where the plan does not say.
 const AUTHOR: &str = "Agent <agent@flightproof.invalid>";
-/// Most bytes of a program: what one file of an archive may have.
-const MAX_PROGRAM: u64 = 50 << 20;
 
 /// What is asked for.
 pub struct Asked<'a> {
@@ -80,10 +78,11 @@ impl<'a> Sortie<'a> {
         let plan = asked.plan;
         let profile = Profile::built_in(&plan.agent.profile)?;
         let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
-        let (binary, program) = program(&asked)?;
-        let policy = policy(&asked.root.join(&plan.policy.file))?;
+        let binary = program(&asked)?;
+        let (policy, bound) = policy(&asked.root.join(&plan.policy.file))?;
         let work = host.work_directory()?;
-        let order = order(&asked, &work)?;
+        let mut order = order(&asked, &work)?;
+        order.policy = Some(bound);
         let checkout = host.checkout(&order)?;
         let unpacked = paws::read(&checkout.archive)?;
         let tree = flight::tree(&unpacked);
@@ -103,7 +102,7 @@ impl<'a> Sortie<'a> {
         let lock = folder.lock(&name).map_err(unavailable)?;
         let lock = lock.ok_or_else(|| unavailable(format!("{name} is locked")))?;
         Ok(Self {
-            furniture: furniture(checkout, program, plan),
+            furniture: furniture(checkout, plan),
             record: LoopRecord {
                 name: name.clone(),
                 plan: plan.name.clone(),
@@ -154,46 +153,33 @@ pub(super) fn new_key() -> Result<RunKey, Refusal> {
     Ok(RunKey::from_entropy(bytes))
 }
 
-fn furniture(checkout: Checkout, program: Vec<u8>, plan: &AgentPlan) -> Furniture {
+fn furniture(checkout: Checkout, plan: &AgentPlan) -> Furniture {
     let author = plan.change.identity.as_deref().unwrap_or(AUTHOR);
     Furniture {
         commit: checkout.commit,
         pack: checkout.pack,
-        program,
         author: author.to_owned(),
     }
 }
 
-/// The program, exactly the one that is named: what is sent into the session are these bytes.
-fn program(asked: &Asked<'_>) -> Result<(Binary, Vec<u8>), Refusal> {
+/// The program, exactly the one that is named.
+fn program(asked: &Asked<'_>) -> Result<Binary, Refusal> {
     let named = &asked.plan.program;
     let binary = Binary::inspect(&asked.root.join(&named.path))?;
-    if binary.digest() != named.sha256 {
-        return Err(AgentCode::BinaryChanged
-            .refuse(format!(
-                "{}: the plan names {}, it is {}",
-                escape(binary.path().as_os_str().as_encoded_bytes(), 200),
-                named.sha256,
-                binary.digest()
-            ))
-            .into());
+    if binary.digest() == named.sha256 {
+        return Ok(binary);
     }
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(binary.path())
-        .and_then(|file| file.take(MAX_PROGRAM + 1).read_to_end(&mut bytes));
-    read.map_err(|e| Refusal::from(AgentCode::BinaryUnfit.refuse(e)))?;
-    if bytes.len() as u64 > MAX_PROGRAM {
-        let detail = format!("more than {MAX_PROGRAM} bytes: no session takes it");
-        return Err(AgentCode::BinaryUnfit.refuse(detail).into());
-    }
-    if flightproof_core::Digest::of(&bytes) != named.sha256 {
-        let detail = "it changed while it was read";
-        return Err(AgentCode::BinaryChanged.refuse(detail).into());
-    }
-    Ok((binary, bytes))
+    Err(AgentCode::BinaryChanged
+        .refuse(format!(
+            "{}: the plan names {}, it is {}",
+            escape(binary.path().as_os_str().as_encoded_bytes(), 200),
+            named.sha256,
+            binary.digest()
+        ))
+        .into())
 }
 
-fn policy(path: &Path) -> Result<Policy, Refusal> {
+fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
     let unreadable = |e: std::io::Error| {
         Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
     };
@@ -204,7 +190,7 @@ fn policy(path: &Path) -> Result<Policy, Refusal> {
                 .read_to_end(&mut bytes)
         })
         .map_err(unreadable)?;
-    Ok(Policy::parse(&bytes)?)
+    Ok((Policy::parse(&bytes)?, Digest::of(&bytes)))
 }
 
 /// The order of the flight that judges each attempt. Its bundle comes with the attempt.

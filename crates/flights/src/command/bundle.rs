@@ -3,12 +3,12 @@
 use super::input;
 use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
-use crate::state;
+use crate::{FlightsCode, state};
 use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
-    Arrival, CaptureRequest, Git, Grants, Host, Rules, capture, check_bundle,
+    Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, capture, check_bundle,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub(super) enum BundleCommand {
         /// Make one commit of all up to the head: its tree, date and message, by the identity.
         #[arg(long, requires = "identity")]
         squash: bool,
+        /// Where its large files go, as a PAWS1 changeset. Written only if there are any.
+        #[arg(long, value_name = "FILE", requires = "large")]
+        changeset: Option<PathBuf>,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -49,6 +52,9 @@ pub(super) enum BundleCommand {
         /// Commit the change must be based on.
         #[arg(long, value_name = "REV")]
         baseline: String,
+        /// The changeset with its large files.
+        #[arg(long, value_name = "FILE", requires = "large")]
+        changeset: Option<PathBuf>,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -60,6 +66,10 @@ pub(super) struct RuleArgs {
     /// A path the commit may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// A path where files may be large, up to 16 MiB each (repeatable). They travel in a changeset
+    /// beside the bundle. This alone grants nothing.
+    #[arg(long, value_name = "PATH")]
+    large: Vec<RelPath>,
     /// Author and committer the commit must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(super) identity: Option<String>,
@@ -86,14 +96,19 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
             head,
             output,
             squash,
+            changeset,
             rules,
-        } => create(repo, (baseline, head), *squash, output, rules)?,
+        } => {
+            let outputs = (output.as_path(), changeset.as_deref());
+            create(repo, (baseline, head), *squash, outputs, rules)?
+        }
         BundleCommand::Check {
             file,
             repo,
             baseline,
+            changeset,
             rules,
-        } => check(file, repo, baseline, rules)?,
+        } => check((file, changeset.as_deref()), repo, baseline, rules)?,
     };
     report.print(format);
     Ok(Exit::Passed)
@@ -103,7 +118,7 @@ fn create(
     repo: &Path,
     (baseline, head): (&str, &str),
     squash: bool,
-    output: &Path,
+    (output, beside): (&Path, Option<&Path>),
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
     let desk = Desk::open(repo)?;
@@ -119,24 +134,43 @@ fn create(
         now: state::unix_seconds(),
     };
     let capture = capture(&desk.git, &desk.host, &request)?;
+    let mut done = format!("written to {}", input::shown(output));
+    if let Some(changeset) = &capture.changeset {
+        let beside = beside.ok_or_else(|| FlightsCode::UsageInvalid.refuse(NO_PLACE))?;
+        input::write(beside, changeset, 0o644)?;
+        let size = changeset.len();
+        done = format!(
+            "{done}, {size} bytes of large files to {}",
+            input::shown(beside)
+        );
+    }
     input::write(output, &capture.bundle, 0o644)?;
     let found = &capture.captured;
+    let parcel = Parcel {
+        bundle: &capture.bundle,
+        changeset: capture.changeset.as_deref(),
+    };
     Ok(Report::new(
         "bundle",
-        format!("written to {}", input::shown(output)),
+        done,
         (found.baseline, found.head),
         (&found.author, &found.committer),
-        &capture.bundle,
+        &parcel,
         &found.changes,
     ))
 }
 
-fn check(file: &Path, repo: &Path, baseline: &str, rules: &RuleArgs) -> Result<Report, Refusal> {
-    let bundle = input::read(file, Arrival::LARGEST)?;
+fn check(
+    files: (&Path, Option<&Path>),
+    repo: &Path,
+    baseline: &str,
+    rules: &RuleArgs,
+) -> Result<Report, Refusal> {
+    let luggage = Luggage::read(files)?;
     let desk = Desk::open(repo)?;
     let grants = rules.grants();
     let arrival = Arrival {
-        bundle: &bundle,
+        parcel: luggage.parcel(),
         baseline,
         rules: Rules {
             grants: &grants,
@@ -151,9 +185,36 @@ fn check(file: &Path, repo: &Path, baseline: &str, rules: &RuleArgs) -> Result<R
         "it keeps every rule, and git finds the same objects in it".to_owned(),
         (found.baseline(), found.head()),
         (found.author(), found.committer()),
-        &bundle,
+        &arrival.parcel,
         found.changes(),
     ))
+}
+
+/// What a bundle with large files beside it lacks where it is made.
+const NO_PLACE: &str = "large files need a place of their own: --changeset FILE";
+
+/// A bundle as it was read, and what travels beside it.
+pub(super) struct Luggage {
+    bundle: Vec<u8>,
+    changeset: Option<Vec<u8>>,
+}
+
+impl Luggage {
+    /// Reads both, and no byte more of either than its limit and one.
+    pub(super) fn read((bundle, changeset): (&Path, Option<&Path>)) -> Result<Self, Refusal> {
+        let beside = |file| input::read(file, Arrival::LARGEST_CHANGESET);
+        Ok(Self {
+            bundle: input::read(bundle, Arrival::LARGEST)?,
+            changeset: changeset.map(beside).transpose()?,
+        })
+    }
+
+    pub(super) fn parcel(&self) -> Parcel<'_> {
+        Parcel {
+            bundle: &self.bundle,
+            changeset: self.changeset.as_deref(),
+        }
+    }
 }
 
 /// What looking at a repository takes.
@@ -176,7 +237,7 @@ impl Desk {
 
 impl RuleArgs {
     pub(super) fn grants(&self) -> Grants {
-        Grants::new(self.grants.iter().cloned())
+        Grants::new(self.grants.iter().cloned()).with_large(self.large.iter().cloned())
     }
 }
 
@@ -192,6 +253,8 @@ struct Report {
     committer: String,
     bundle: Digest,
     bundle_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changeset: Option<Digest>,
     changes: Vec<Line>,
 }
 
@@ -219,12 +282,12 @@ impl Report {
         done: String,
         (baseline, head): (CommitId, CommitId),
         (author, committer): (&str, &str),
-        bundle: &[u8],
+        parcel: &Parcel<'_>,
         changes: &[Change],
     ) -> Self {
         let count = changes.len();
         let paths = if count == 1 { "path" } else { "paths" };
-        let bytes = bundle.len();
+        let bytes = parcel.bundle.len();
         let detail =
             format!("{head} on {baseline}, {count} changed {paths}, {bytes} bytes: {done}");
         Self {
@@ -233,8 +296,9 @@ impl Report {
             head,
             author: author.to_owned(),
             committer: committer.to_owned(),
-            bundle: Digest::of(bundle),
+            bundle: Digest::of(parcel.bundle),
             bundle_bytes: bytes,
+            changeset: parcel.changeset.map(Digest::of),
             changes: changes.iter().map(Line::of).collect(),
         }
     }
@@ -253,6 +317,9 @@ impl Report {
             escape(&self.committer, MAX_SHOWN)
         ));
         show::print(&format!("  bundle      {}", self.bundle));
+        if let Some(changeset) = self.changeset {
+            show::print(&format!("  changeset   {changeset}"));
+        }
         self.changes
             .iter()
             .for_each(|line| show::print(&line.told()));

@@ -43,6 +43,9 @@ pub(super) struct FlightArgs {
     /// A path the candidate may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// A path where files may be large, up to 16 MiB each (repeatable). This alone grants nothing.
+    #[arg(long, value_name = "PATH")]
+    large: Vec<RelPath>,
     /// Let changes at and below this path come in though no build compiles them and no case runs them:
     /// a script, another platform's code, a package that is not built (repeatable).
     #[arg(long, value_name = "PATH")]
@@ -53,6 +56,10 @@ pub(super) struct FlightArgs {
     /// Move this branch from the baseline to the certified commit if everything holds.
     #[arg(long, value_name = "BRANCH")]
     admit: Option<String>,
+    /// Policy the certificate is bound to: its digest stands on it, and an import holds it against the
+    /// policy it is given.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// Where to fly.
     #[arg(long, value_enum, default_value = "local")]
     session: Backend,
@@ -193,6 +200,7 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
+    order.large = args.flight.large.clone();
     order.uncompiled.clone_from(&args.flight.uncompiled);
     order.identity = args.flight.identity.clone();
     order.admit = args.flight.admit.clone();
@@ -200,6 +208,9 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
         repository: args.repo.clone(),
     });
     order.witness_place = place_inside(&args.flight.witness, &args.repo);
+    if let Some(policy) = &args.flight.policy {
+        order.set_policy(policy)?;
+    }
     if let Some(lock) = &args.flight.lock {
         order.set_lock(lock)?;
     }

@@ -2,12 +2,12 @@
 
 use crate::{FlightsCode, state};
 use flightproof_core::{Digest, Refusal, escape};
-use flightproof_session::Session;
 use flightproof_session::docker::{
     self, DockerSpec, Endpoint, Engine, Inventory, PinnedImage, session_images,
 };
 use flightproof_session::lease::{Leases, Reaper};
-use flightproof_session::local::{self, LocalSpec, RunnerProgram};
+use flightproof_session::local::{self, AgentFile, LocalSpec, RunnerProgram};
+use flightproof_session::{Session, SessionCode};
 use std::path::{Path, PathBuf};
 
 /// Memory of a session, bytes: a compiler on two cores, and the scratch it writes to.
@@ -70,13 +70,15 @@ impl Maker {
         }
     }
 
-    /// Opens a fresh session, owned through a lease of the ledger.
+    /// Opens a fresh session, owned through a lease of the ledger, with the program of an agent if
+    /// one will work in it.
     pub(super) fn open(
         &self,
         seed: &[u8; 32],
         runner: &RunnerProgram,
         state: &Path,
         lifetime_ms: u64,
+        agent: Option<AgentFile>,
     ) -> Result<Box<dyn Session>, Refusal> {
         let mut entropy = [0; 16];
         entropy.copy_from_slice(&seed[..16]);
@@ -104,8 +106,13 @@ impl Maker {
                     state_dir: state.to_owned(),
                     cache_dir: state.join("cache"),
                     fence,
+                    agent,
                 };
                 leases.hold(lease, local::open(&spec, runner))?
+            }
+            Self::Engine { .. } if agent.is_some() => {
+                let what = "an agent works on this machine only";
+                return Err(SessionCode::SpecInvalid.refuse(what).into());
             }
             Self::Engine { engine, image } => {
                 let spec = DockerSpec {

@@ -12,7 +12,7 @@ use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Gra
 use flightproof_ledger::Ledger;
 use flightproof_session::docker::Inventory;
 use flightproof_session::lease::{Leases, Reaper};
-use flightproof_session::local::RunnerProgram;
+use flightproof_session::local::{AgentFile, RunnerProgram};
 use flightproof_session::{Session, crates, record};
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ impl Host {
     pub(crate) fn capture(&self, order: &Order, now: u64) -> Result<Captured, Refusal> {
         let repository = self.repository(order)?;
         let work = self.work_directory()?;
-        let grants = Grants::new(order.grants.clone().unwrap_or_default());
+        let grants = order.rules();
         if let Some(bundle) = &order.bundle {
             let arrival = arrival(order, bundle, &grants, work.path(), now);
             let taken = importer::capture_bundle(&self.git, &repository, &order.label, &arrival)?;
@@ -151,7 +151,18 @@ impl Host {
         lifetime_ms: u64,
     ) -> Result<Box<dyn Session>, Refusal> {
         self.maker
-            .open(seed, &self.runner, &self.state, lifetime_ms)
+            .open(seed, &self.runner, &self.state, lifetime_ms, None)
+    }
+
+    /// Opens a fresh session for an agent, with its program in it.
+    pub(crate) fn open_for_agent(
+        &self,
+        seed: &[u8; 32],
+        program: AgentFile,
+    ) -> Result<Box<dyn Session>, Refusal> {
+        let agent = Some(program);
+        self.maker
+            .open(seed, &self.runner, &self.state, LIFETIME_MS, agent)
     }
 
     /// What is on the engine that this host flies on; nothing for one that flies here.
@@ -282,7 +293,7 @@ fn arrival<'a>(
     now: u64,
 ) -> importer::Arrival<'a> {
     importer::Arrival {
-        bundle,
+        parcel: importer::Parcel::bundle(bundle),
         baseline: &order.baseline,
         rules: importer::Rules {
             grants,

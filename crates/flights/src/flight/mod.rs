@@ -435,7 +435,7 @@ impl Flight<'_> {
                 None => Admission::Held {},
             },
             plan: self.order.plan.clone(),
-            policy: None,
+            policy: self.order.policy,
             attempt: self.order.attempt,
             gates: judgement.gates,
             captured,
@@ -450,6 +450,7 @@ impl Flight<'_> {
             closed: &closed,
             witness: judgement.witness,
             mutation: judgement.mutation,
+            spend: self.order.spend.clone(),
         };
         let statement = Statement::build(&evidence).map_err(at("certify"))?;
         let payload = statement.payload().map_err(at("certify"))?;

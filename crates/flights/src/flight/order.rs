@@ -4,8 +4,11 @@ use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
 use flightproof_certifier::narrowing::Narrowing;
+use flightproof_certifier::policy::Policy;
+use flightproof_certifier::spend::SpendClaim;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
+use flightproof_importer::Grants;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::Path;
@@ -39,6 +42,8 @@ pub struct Order {
     pub candidate: String,
     /// Granted paths.
     pub grants: Option<Vec<RelPath>>,
+    /// Paths where files may be large.
+    pub large: Vec<RelPath>,
     /// The part of the tree that flies in place of the whole.
     pub narrow: Option<Narrowing>,
     /// Paths whose changes may come in though no build compiles them.
@@ -47,10 +52,14 @@ pub struct Order {
     pub identity: Option<String>,
     /// Lock file for a tree without one.
     pub lock: Option<Vec<u8>>,
+    /// SHA-256 of the policy the certificate is bound to.
+    pub policy: Option<Digest>,
     /// The branch to admit to.
     pub admit: Option<String>,
     /// Which attempt of a repair loop this is, from 1.
     pub attempt: u64,
+    /// What the attempts of an agent have cost so far, if one made the candidate.
+    pub spend: Option<SpendClaim>,
     /// The candidate as a bundle, in place of a revision of the repository.
     pub bundle: Option<Vec<u8>>,
     /// The repository; absent when a recording is replayed.
@@ -80,12 +89,15 @@ impl Order {
             baseline: baseline.to_owned(),
             candidate: candidate.to_owned(),
             grants: None,
+            large: Vec::new(),
             narrow: None,
             uncompiled: Vec::new(),
             identity: None,
             lock: None,
+            policy: None,
             admit: None,
             attempt: 1,
+            spend: None,
             bundle: None,
             source: None,
             witness_place: None,
@@ -108,11 +120,15 @@ impl Order {
         )?;
         order.plan = Some(plan.name.clone());
         order.grants = plan.change.grants.clone();
+        order.large = plan.change.large.clone();
         order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
         order.uncompiled = plan.change.uncompiled.clone();
         order.identity = plan.change.identity.clone();
         if let Some(lock) = &plan.change.lock {
             order.set_lock(&root.join(lock))?;
+        }
+        if let Some(policy) = &plan.policy {
+            order.set_policy(&root.join(policy.file.as_path()))?;
         }
         match &plan.source {
             PlanSource::Trees(trees) => order.trees = Some(source::digest(trees, root)?),
@@ -133,6 +149,23 @@ impl Order {
         Ok(())
     }
 
+    /// What the author may touch.
+    pub(crate) fn rules(&self) -> Grants {
+        let grants = Grants::new(self.grants.clone().unwrap_or_default());
+        grants.with_large(self.large.clone())
+    }
+
+    /// Reads the policy that the certificate is bound to.
+    ///
+    /// # Errors
+    /// `FILE_UNREADABLE`, and those of reading a policy.
+    pub fn set_policy(&mut self, path: &Path) -> Result<(), Refusal> {
+        let bytes = read(path, FlightsCode::FileUnreadable)?;
+        Policy::parse(&bytes)?;
+        self.policy = Some(Digest::of(&bytes));
+        Ok(())
+    }
+
     /// The witness with its driver.
     ///
     /// # Errors
@@ -147,10 +180,14 @@ impl Order {
 
     /// What the capture is asked, as a recording keeps it.
     pub fn capture_input(&self) -> Value {
-        json!({
+        let mut input = json!({
             "repository": self.label, "baseline": self.baseline, "candidate": self.candidate,
             "grants": self.grants, "identity": self.identity,
-        })
+        });
+        if !self.large.is_empty() {
+            input["large"] = json!(self.large);
+        }
+        input
     }
 
     /// What a recording is bound to: the plan and every file it names.
@@ -159,10 +196,13 @@ impl Order {
     /// Never for a plan that was read; the signature is that of every canonical form.
     pub fn digest(&self, plan: &Plan) -> Result<Digest, Refusal> {
         let of = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
-        let document = json!({
+        let mut document = json!({
             "plan": plan, "witness": Digest::of(&self.witness), "driver": of(&self.driver),
             "lock": of(&self.lock), "trees": self.trees,
         });
+        if let Some(policy) = self.policy {
+            document["policy"] = json!(policy);
+        }
         canonical_json(&document)
             .map(|bytes| Digest::of(&bytes))
             .map_err(|e| FlightsCode::PlanInvalid.refuse(e).into())

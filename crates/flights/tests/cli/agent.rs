@@ -11,12 +11,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// The cost of one good run of the stand-in, micro-dollars.
-const PAID: u64 = 533_159;
+pub(crate) const PAID: u64 = 533_159;
 /// What is held for one run: a budget of one dollar, and the dearest answer.
-const HELD: u64 = 15_000_000;
+pub(crate) const HELD: u64 = 15_000_000;
 
 /// A machine with a key and a cap, where agents may fly.
-fn machine() -> Environment {
+pub(crate) fn machine() -> Environment {
     let environment = Environment::new();
     assert_eq!(
         environment.flights(&["key", "new", "--no-passphrase"]).code,
@@ -30,7 +30,7 @@ fn machine() -> Environment {
 
 impl Environment {
     /// Flies a plan of the workspace, or one by its path.
-    fn agent(&self, plan: &str, more: &[&str]) -> Run {
+    pub(crate) fn agent(&self, plan: &str, more: &[&str]) -> Run {
         let root = workspace();
         let plan = match Path::new(plan).is_absolute() {
             true => plan.to_owned(),
@@ -49,7 +49,7 @@ impl Environment {
     }
 
     /// Micro-dollars spent and held, ever.
-    fn money(&self) -> (u64, u64) {
+    pub(crate) fn money(&self) -> (u64, u64) {
         let shown = self.flights(&["spend", "show", "--format", "json"]).json();
         let amount = |name: &str| shown[name].as_u64().unwrap();
         (amount("spent"), amount("held"))
@@ -65,13 +65,13 @@ impl Environment {
             .any(|hold| hold["state"] == "running")
     }
 
-    fn report(&self) -> Value {
+    pub(crate) fn report(&self) -> Value {
         let bytes = fs::read(self.path("out/agent.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }
 
     /// The predicate of the certificate.
-    fn predicate(&self) -> Value {
+    pub(crate) fn predicate(&self) -> Value {
         let bytes = fs::read(self.path("out/certificate.dsse.json")).unwrap();
         let envelope: Value = serde_json::from_slice(&bytes).unwrap();
         let payload = envelope["payload"].as_str().unwrap();
@@ -81,7 +81,7 @@ impl Environment {
         statement["predicate"].clone()
     }
 
-    fn nothing_is_left(&self) {
+    pub(crate) fn nothing_is_left(&self) {
         assert!(self.listing("tmp").is_empty(), "the temporary folder");
         let sessions = self.listing("home/.local/state/flightproof/sessions");
         assert!(sessions.is_empty(), "{:?}", sessions.keys());
@@ -94,7 +94,7 @@ impl Environment {
     }
 
     /// A plan of the workspace with something changed in it.
-    fn changed(&self, plan: &str, changes: &[(&str, &str)]) -> String {
+    pub(crate) fn changed(&self, plan: &str, changes: &[(&str, &str)]) -> String {
         let file = workspace().join(format!("flights/agent/{plan}.toml"));
         let mut text = fs::read_to_string(file).unwrap();
         for (from, to) in changes {
@@ -139,6 +139,18 @@ fn an_honest_fix_is_certified_on_the_first_attempt() {
     let digest = flightproof_core::Digest::of(&bundle).to_string();
     assert_eq!(attempt["bundle"], digest);
     assert!(predicate.to_string().contains(&digest));
+    let paid = &predicate["inputs"]["spend"]["runs"];
+    assert_eq!(paid.as_array().unwrap().len(), 1);
+    assert_eq!(paid[0]["metering"], "estimated");
+    assert_eq!(
+        (&paid[0]["reserved"], &paid[0]["settled"]),
+        (&HELD.into(), &PAID.into())
+    );
+    assert_eq!(paid[0]["models"]["claude-opus-5"]["cacheWritten"], 52_437);
+    let certificate = environment.path("out/certificate.dsse.json");
+    let shown = environment.flights(&["cert", "show", certificate.to_str().unwrap()]);
+    let line = "spend: 0.533159 USD (estimated) of 15 USD held, 4 turns";
+    assert!(shown.stdout.contains(line), "{}", shown.text);
 }
 
 #[test]
@@ -151,7 +163,10 @@ fn a_refusal_goes_back_and_the_second_attempt_is_certified() {
         .map(|attempt| attempt["code"].as_str())
         .collect();
     assert_eq!(codes, [Some("certifier/CASE_STDOUT_MISMATCH"), None]);
-    assert_eq!(environment.predicate()["inputs"]["request"]["attempt"], 2);
+    let inputs = &environment.predicate()["inputs"];
+    assert_eq!(inputs["request"]["attempt"], 2);
+    let paid = inputs["spend"]["runs"].as_array().unwrap();
+    assert!(paid.len() == 2 && paid.iter().all(|run| run["settled"] == PAID));
 }
 
 #[test]

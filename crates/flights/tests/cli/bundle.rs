@@ -1,6 +1,6 @@
 //! `flights bundle`, on real repositories.
 
-use crate::environment::{Environment, Run};
+use crate::environment::{Environment, Run, tree, workspace};
 use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,6 +109,90 @@ fn no_damaged_bundle_is_taken() {
     assert_eq!(
         run.json()["code"],
         "importer/BUNDLE_OVER_LIMIT",
+        "{}",
+        run.text
+    );
+}
+
+#[test]
+fn large_files_travel_beside_the_bundle_if_that_is_granted() {
+    let environment = Environment::with_pricing();
+    let mut files = tree(&workspace().join("fixtures/pricing/candidate"));
+    files.insert("data/prices.txt".to_owned(), "9\n".repeat(1_500_000));
+    environment.candidate("large", &files);
+    let beside = environment.path("c.paws");
+    let beside = beside.to_str().unwrap();
+    let refused = |run: Run| format!("{} {}", run.code, run.stdout.lines().next().unwrap());
+    let make = |more: &[&str]| create(&environment, "main", "large", more);
+    assert_snapshot!(refused(make(&[])), @"10 REFUSED at bundle: importer/BYTES_OVER_LIMIT: blob fe00f6fbe0117ed5b1609ed12f83b509650a3f8e has 3000000 bytes, 2096977 are left of the limit");
+    assert_snapshot!(refused(make(&["--large", "data"])), @"2 REFUSED at bundle: flights/USAGE_INVALID: large files need a place of their own: --changeset FILE");
+    assert_eq!(make(&["--changeset", beside]).code, 2);
+    assert_snapshot!(make(&["--large", "data", "--changeset", beside]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 2 changed paths, 1091 bytes: written to $TREE/c.bundle, 3000459 bytes of large files to $TREE/c.paws
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changeset   ________________________________________________________________
+      added                      - -> 100644 3000000   data/prices.txt
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
+    let arrives = |more: &[&str]| check(&environment, "main", more);
+    assert_snapshot!(refused(arrives(&["--large", "data"])), @"10 REFUSED at check: importer/OBJECT_MISSING: blob fe00f6fbe0117ed5b1609ed12f83b509650a3f8e is neither in the bundle nor in the baseline");
+    assert_snapshot!(refused(arrives(&["--large", "dat", "--changeset", beside])), @"10 REFUSED at check: importer/LARGE_NOT_GRANTED: data/prices.txt");
+    assert_snapshot!(arrives(&["--large", "data", "--changeset", beside]).text, @"
+    exit 0
+    --- stdout
+    ACCEPTED: ________________________________________ on ________________________________________, 2 changed paths, 1091 bytes: it keeps every rule, and git finds the same objects in it
+      author      An Author <author@example.invalid>
+      committer   An Author <author@example.invalid>
+      bundle      ________________________________________________________________
+      changeset   ________________________________________________________________
+      added                      - -> 100644 3000000   data/prices.txt
+      changed           100644 814 -> 100644 1060      src/main.rs
+    ");
+    // Home it comes with both.
+    let (file, home) = (environment.path("c.bundle"), environment.path("home/repo"));
+    let (file, home) = (file.to_str().unwrap(), home.to_str().unwrap());
+    let repo = environment.path("repo");
+    let clone = ["clone", "-q", "--single-branch", "-b", "main"];
+    environment.git(&[&clone[..], &[repo.to_str().unwrap(), home]].concat());
+    let import = |more: &[&str]| {
+        let mut args = vec!["import", file, "--repo", home, "--branch", "main"];
+        args.extend(["--baseline", "main", "--uncertified-i-know"]);
+        args.extend(more);
+        environment.flights(&args)
+    };
+    assert_eq!(import(&[]).code, 10);
+    let run = import(&["--large", "data", "--changeset", beside]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let found = fs::read_to_string(environment.path("home/repo/data/prices.txt")).unwrap();
+    assert_eq!(found.len(), 3_000_000);
+}
+
+#[test]
+fn a_commit_with_large_files_is_certified_with_what_travelled_beside_it() {
+    let environment = Environment::with_pricing();
+    let mut files = tree(&workspace().join("fixtures/pricing/candidate"));
+    files.insert("data/prices.txt".to_owned(), "9\n".repeat(1_500_000));
+    environment.candidate("large", &files);
+    let run = environment.certify("large", &[]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    assert!(
+        run.stdout.contains("importer/BYTES_OVER_LIMIT"),
+        "{}",
+        run.text
+    );
+    let run = environment.certify("large", &["--large", "data"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let certificate = environment.path("out/certificate.dsse.json");
+    let certificate = certificate.to_str().unwrap();
+    let run = environment.flights(&["cert", "show", certificate, "--format", "json"]);
+    let capture = &run.json()["statement"]["predicate"]["inputs"]["capture"];
+    assert_eq!(
+        capture["changeset"].as_str().map(str::len),
+        Some(64),
         "{}",
         run.text
     );

@@ -125,8 +125,10 @@ fn pinned(environment: &Environment, id: &str) -> String {
 fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     let environment = arrived();
     let home = environment.path("home/repo");
-    // Certified and admitted where it was made.
-    let run = environment.certify("candidate", &["--admit", "main"]);
+    // Certified and admitted where it was made, under the policy of where it will go.
+    let ours = pinned(&environment, &key_id(&environment));
+    let bound = fs::read_to_string(&ours).unwrap();
+    let run = environment.certify("candidate", &["--admit", "main", "--policy", &ours]);
     assert_eq!(run.code, 0, "{}", run.text);
     let baseline = git(&home, &["rev-parse", "main"]);
     let certificate = text(&environment, "out/certificate.dsse.json");
@@ -138,7 +140,11 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     assert_says(&by(&open, &[]), 13, &["flights/POLICY_UNPINNED"]);
     let other = pinned(&environment, &"0".repeat(64));
     assert_says(&by(&other, &[]), 13, &["certifier/KEY_UNAUTHORIZED"]);
-    let ours = pinned(&environment, &key_id(&environment));
+    // The same rules in another file are another policy.
+    let ours = environment.write("policy.json", &format!("{bound}\n"));
+    let said = "flights/CERTIFICATE_DIFFERS: policy: certified ";
+    assert_says(&by(&ours, &[]), 13, &[said]);
+    let ours = environment.write("policy.json", &bound);
     let said = "flights/CERTIFICATE_DIFFERS: repository: certified repo, asked another";
     assert_says(&by(&ours, &["--name", "another"]), 13, &[said]);
     assert_eq!(git(&home, &["rev-parse", "main"]), baseline);
@@ -146,6 +152,23 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(git(&home, &["rev-parse", "main"]), candidate);
+}
+
+#[test]
+fn a_certificate_that_is_bound_to_no_policy_lets_nothing_in() {
+    let environment = arrived();
+    let run = environment.certify("candidate", &["--admit", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let policy = pinned(&environment, &key_id(&environment));
+    let certificate = text(&environment, "out/certificate.dsse.json");
+    let args = ["--certificate", &certificate, "--policy", &policy];
+    let run = import(&environment, &args);
+    let said = "flights/CERTIFICATE_DIFFERS: policy: certified no policy, asked ";
+    assert_says(&run, 13, &[said]);
+    // What is no policy binds nothing.
+    let broken = environment.write("broken.json", "{}");
+    let run = environment.certify("candidate", &["--policy", &broken]);
+    assert_says(&run, 20, &["REFUSED at plan: certifier/POLICY_INVALID"]);
 }
 
 #[test]
@@ -194,4 +217,87 @@ fn certified_work_is_flown_again_on_a_baseline_that_moved() {
     let after = fs::read_to_string(environment.path("repo/src/main.rs")).unwrap();
     assert_ne!(after, main);
     assert!(environment.path("again/receipt.json").exists());
+}
+
+#[test]
+fn a_commit_is_signed_as_it_lands_and_git_verifies_it() {
+    let environment = arrived();
+    let home = environment.path("home/repo");
+    let key = environment.state().join("keys/flightproof.pem");
+    let sign = ["--uncertified-i-know", "--sign", key.to_str().unwrap()];
+    let baseline = git(&home, &["rev-parse", "main"]);
+    let json = import(&environment, &[&sign[..], &["--format", "json"]].concat()).json();
+    let candidate = environment.git(&["rev-parse", "candidate"]);
+    let head = git(&home, &["rev-parse", "main"]);
+    assert_eq!(json["head"], head, "{json}");
+    assert_eq!(json["unsigned"], candidate);
+    assert_eq!(json["receipt"]["unsigned"], candidate);
+    assert_ne!(head, candidate);
+    for what in ["%T", "%P", "%an <%ae> %ad", "%cn <%ce> %cd", "%B"] {
+        let show = |dir: &Path, commit: &str| {
+            git(dir, &["show", "-s", &format!("--format={what}"), commit])
+        };
+        assert_eq!(
+            show(&home, &head),
+            show(&environment.path("repo"), &candidate)
+        );
+    }
+    assert_eq!(git(&home, &["status", "--porcelain"]), "");
+    git(&home, &["fsck", "--strict"]);
+    // By the key that signed, and by no other.
+    let listed = environment
+        .flights(&["key", "list", "--format", "json"])
+        .json();
+    let line = listed["keys"][0]["ssh"].as_str().unwrap();
+    let allowed =
+        |line: &str| environment.write("allowed", &format!("host@example.invalid {line}\n"));
+    let verifies = |allowed: &str| {
+        let setting = format!("gpg.ssh.allowedSignersFile={allowed}");
+        let mut verify = Command::new("git");
+        verify
+            .arg("-C")
+            .arg(&home)
+            .args(["-c", &setting, "verify-commit", "main"]);
+        verify.output().unwrap().status.success()
+    };
+    assert!(verifies(&allowed(line)));
+    let other = environment.path("other.pem");
+    let made = environment.flights(&[
+        "key",
+        "new",
+        "--no-passphrase",
+        "--out",
+        other.to_str().unwrap(),
+    ]);
+    assert_eq!(made.code, 0, "{}", made.text);
+    let pem = fs::read_to_string(environment.path("other.pem.pub")).unwrap();
+    let other = flightproof_certifier::ssh::public_line(&PublicKey::from_pem(&pem).unwrap());
+    assert!(!verifies(&allowed(&other)));
+    // The same request makes the same commit.
+    let again = [&sign[..], &["--baseline", &baseline, "--format", "json"]].concat();
+    assert_eq!(import(&environment, &again).json()["repeated"], true);
+    // Without its signature it is the commit that was checked, byte for byte.
+    let body = git(&home, &["cat-file", "commit", "main"]);
+    let (before, rest) = body.split_once("\ngpgsig ").unwrap();
+    let after = rest.split_once("-----END SSH SIGNATURE-----\n").unwrap().1;
+    let plain = format!("{before}\n{after}\n");
+    let file = environment.write("plain", &plain);
+    let id = git(&home, &["hash-object", "-t", "commit", &file]);
+    assert_eq!(id, candidate);
+}
+
+#[test]
+fn a_key_that_cannot_sign_stops_the_import_before_anything_is_written() {
+    let environment = arrived();
+    let home = environment.path("home/repo");
+    let before = git(&home, &["rev-parse", "main"]);
+    let run = import(
+        &environment,
+        &["--uncertified-i-know", "--sign", "/nonexistent.pem"],
+    );
+    assert!(run.stdout.contains("flights/KEY_MISSING"), "{}", run.text);
+    assert_eq!(git(&home, &["rev-parse", "main"]), before);
+    assert_eq!(git(&home, &["status", "--porcelain"]), "");
+    let recovered = recover(&environment, &["--format", "json"]).json();
+    assert_eq!(recovered["state"], "not_started");
 }

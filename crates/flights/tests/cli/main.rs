@@ -3,6 +3,7 @@
 
 mod agent;
 mod agent_keys;
+mod agent_programs;
 mod archive;
 mod beside;
 mod bundle;

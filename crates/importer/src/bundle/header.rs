@@ -22,6 +22,11 @@ pub(crate) struct Bundle<'a> {
 }
 
 impl<'a> Bundle<'a> {
+    /// The header of one commit on a baseline.
+    pub(crate) fn header(baseline: CommitId, head: CommitId) -> Vec<u8> {
+        format!("{SIGNATURE}\n-{baseline}\n{head} {REFERENCE}\n\n").into_bytes()
+    }
+
     /// Reads the header: signature, the baseline as the one prerequisite, the one reference.
     pub(crate) fn read(bytes: &'a [u8], baseline: CommitId) -> Result<Self, ImportError> {
         if bytes.is_empty() {

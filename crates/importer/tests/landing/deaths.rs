@@ -4,10 +4,10 @@ use crate::scene::{NOW_IS_PAST, fake_git, programs};
 use crate::yard::{ADDED, CHANGED, UNTOUCHED, Yard, write};
 use flightproof_core::Digest;
 use flightproof_importer::{
-    Arrival, Clearance, Git, Grants, Host, Outcome, Rules, admit, check_bundle,
+    Arrival, Clearance, Git, Grants, Host, Outcome, Parcel, Receipt, Rules, admit, check_bundle,
 };
 use flightproof_ledger::Ledger;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Runs only as the victim of the tests below.
@@ -20,7 +20,7 @@ fn victim() {
     let bundle = std::fs::read(place("BUNDLE")).unwrap();
     let scratch = crate::scene::folder();
     let arrival = Arrival {
-        bundle: &bundle,
+        parcel: Parcel::bundle(&bundle),
         baseline: &place("BASELINE"),
         rules: Rules {
             grants: &Grants::default(),
@@ -33,6 +33,12 @@ fn victim() {
     let closed = crate::scene::CLEAN;
     let clearance =
         Clearance::of_bundle(&closed, Digest::of(b"certificate"), &checked, "main").unwrap();
+    let clearance = match std::env::var_os("FLIGHTPROOF_TEST_SIGNED") {
+        Some(_) => clearance
+            .signed(&checked, |_| Ok(ARMOUR.to_owned()))
+            .unwrap(),
+        None => clearance,
+    };
     let mut ledger = Ledger::open(Path::new(&place("STATE"))).unwrap();
     match admit(&git, &host, &mut ledger, &clearance, NOW_IS_PAST) {
         Ok(_) => println!("landed"),
@@ -57,12 +63,20 @@ pub(crate) fn victim_of(yard: &Yard, git: &Path) -> Command {
     command
 }
 
-/// Kills the run at the moment `act` has for the git that moves the branch.
-fn killed_at(yard: &Yard, act: &str) {
+/// Of the form of a signature.
+const ARMOUR: &str = "-----BEGIN SSH SIGNATURE-----\nU1NI\n-----END SSH SIGNATURE-----\n";
+
+/// A git that does `act` where it moves the branch.
+fn deadly(yard: &Yard, act: &str) -> PathBuf {
     let real = yard.program.display().to_string();
     let act = act.replace("REAL", &real);
     let script = format!("for w; do case $w in update-ref) {act};; esac; done; exec {real} \"$@\"");
-    let git = fake_git(yard.temp.path(), &script);
+    fake_git(yard.temp.path(), &script)
+}
+
+/// Kills the run at the moment `act` has for the git that moves the branch.
+fn killed_at(yard: &Yard, act: &str) {
+    let git = deadly(yard, act);
     let output = victim_of(yard, &git).output().unwrap();
     assert!(!output.status.success(), "the victim must have died");
 }
@@ -99,6 +113,25 @@ fn death_between_the_branch_and_the_receipt_is_applied_and_the_index_follows() {
         assert!(found.receipt.is_some() && found.look.is_none() && found.kept.is_empty());
         ends_well(&yard, true);
     }
+}
+
+#[test]
+fn a_signed_commit_whose_run_died_gets_the_receipt_it_would_have_had() {
+    let yard = Yard::new(&programs()[0]);
+    let git = deadly(&yard, COMMITTED);
+    let mut victim = victim_of(&yard, &git);
+    let output = victim.env("FLIGHTPROOF_TEST_SIGNED", "1").output().unwrap();
+    assert!(!output.status.success(), "the victim must have died");
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Applied);
+    let receipt: Receipt = serde_json::from_slice(found.receipt.as_deref().unwrap()).unwrap();
+    assert_eq!(receipt.head.to_string(), yard.tip());
+    assert_eq!(receipt.unsigned.unwrap().to_string(), yard.head());
+    assert_ne!(yard.tip(), yard.head());
+    assert_eq!(yard.run(&["status", "--porcelain"]), "");
+    yard.run(&["fsck", "--strict"]);
 }
 
 #[test]

@@ -104,6 +104,7 @@ impl Ground {
             state_dir: self.place.join("state"),
             cache_dir: self.place.join("cache"),
             fence: 0,
+            agent: None,
         };
         Ok(Box::new(local::open(&spec, &self.runner)?))
     }

@@ -27,6 +27,8 @@ pub(super) const CAPABILITIES: [(&str, u32); 8] = [
 pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Directories of the root that are symlinks into `/usr` on most systems.
 const ROOT_DIRS: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
+/// The kernel's files about processes. The kernel lets a run have its own only where there is one.
+const PROC: &str = "/proc";
 /// All that the compiler driver needs of `/etc`: `cc` and `ld` are links through it.
 const ALTERNATIVES: &str = "/etc/alternatives";
 
@@ -42,6 +44,8 @@ pub(super) struct Sandbox {
     pub(super) runner: PathBuf,
     /// The host's `/bin` and the like.
     pub(super) root: Vec<RootEntry>,
+    /// Where an agent's program lies, as bubblewrap sees the host, if one works in it.
+    pub(super) agent: Option<PathBuf>,
     /// Whether the host has `/etc/alternatives`.
     pub(super) alternatives: bool,
     /// Size of the build's scratch, bytes.
@@ -79,6 +83,7 @@ impl Sandbox {
             toolchain: sysroot.to_owned(),
             parts: parts.map(|p| (*p).to_owned()).collect(),
             runner: PathBuf::new(),
+            agent: None,
             root: ROOT_DIRS.iter().filter_map(|n| root_entry(n)).collect(),
             alternatives: Path::new(ALTERNATIVES).is_dir(),
             scratch_bytes,
@@ -125,6 +130,10 @@ impl Sandbox {
             argv.add(["--ro-bind", &text(&self.toolchain.join(part)), &target]);
         }
         argv.add(["--ro-bind", &text(&self.runner), layout::RUNNER]);
+        if let Some(agent) = &self.agent {
+            argv.add(["--ro-bind", &text(agent), layout::AGENT_PROGRAM]);
+            argv.add(["--proc", PROC]);
+        }
         argv.add(["--remount-ro", "/usr/local", "--remount-ro", "/"]);
         argv.add(["--", layout::RUNNER, "__runner"]);
         argv.0
@@ -194,6 +203,13 @@ impl Sandbox {
         let parts = self.parts.iter();
         mounts.extend(parts.map(|part| bound(&format!("{}/{part}", layout::TOOLCHAIN))));
         mounts.push(bound(layout::RUNNER));
+        if self.agent.is_some() {
+            mounts.push(bound(layout::AGENT_PROGRAM));
+            mounts.push(ExpectedMount {
+                read_only: false,
+                ..bound(PROC)
+            });
+        }
         mounts
     }
 }
@@ -232,6 +248,7 @@ pub(super) mod tests {
             toolchain: "/tc".into(),
             parts: vec!["bin".to_owned(), "lib".to_owned()],
             runner: "/session/runner/flights".into(),
+            agent: None,
             root: vec![
                 RootEntry::Link("bin".to_owned(), "usr/bin".to_owned()),
                 RootEntry::Directory("lib64".to_owned()),
@@ -323,15 +340,35 @@ pub(super) mod tests {
         );
     }
 
+    /// One that an agent works in, which judges nothing.
+    fn with_agent() -> Sandbox {
+        Sandbox {
+            agent: Some("/session/runner/agent".into()),
+            ..sandbox()
+        }
+    }
+
+    #[test]
+    fn only_an_agent_has_processes_to_look_at_and_a_program_of_the_host() {
+        let argv = with_agent().argv(3, 4);
+        assert_eq!(after(&argv, "--proc"), ["/proc"]);
+        assert!(after(&argv, "--ro-bind").contains(&"/session/runner/agent"));
+        assert_eq!(after(&sandbox().argv(3, 4), "--proc"), [] as [&str; 0]);
+    }
+
     #[test]
     fn every_mount_point_of_the_arguments_is_expected_and_no_other() {
-        let sandbox = sandbox();
+        [sandbox(), with_agent()].iter().for_each(are_as_made);
+    }
+
+    fn are_as_made(sandbox: &Sandbox) {
         let argv = sandbox.argv(3, 4);
         let mut made: Vec<&str> = argv
             .windows(3)
             .filter(|w| w[0] == "--ro-bind" || w[0] == "--dev-bind")
             .map(|w| w[2].as_str())
             .chain(after(&argv, "--tmpfs"))
+            .chain(after(&argv, "--proc"))
             .chain(["/"])
             .collect();
         made.sort_unstable();

@@ -19,7 +19,7 @@ mod stage;
 
 pub use open::open;
 pub use runner::RunnerProgram;
-pub use spec::LocalSpec;
+pub use spec::{AgentFile, LocalSpec};
 pub use stage::{STAGE, stage_main};
 
 use crate::cgroup::Group;

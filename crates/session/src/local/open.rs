@@ -3,19 +3,20 @@
 use super::bwrap::Sandbox;
 use super::identity::Identity;
 use super::keeper::Keeper;
-use super::spec::{LocalSpec, StageSpec};
+use super::spec::{AgentFile, LocalSpec, StageSpec};
 use super::{Inside, LocalSession, RunnerProgram, STAGE, attest, network, stage};
 use crate::cgroup::{self, Group, Placement};
 use crate::conversation::lost;
 use crate::opening::{check_hello, compiler_version, probe};
 use crate::record::Record;
 use crate::{LimitEvents, Session, SessionCode, SessionError, toolchain};
-use flightproof_core::escape;
+use flightproof_core::{Digest, Hasher, escape};
 use flightproof_evidence::{Attestation, Toolchain};
 use flightproof_frame::channel::HostChannel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ use std::time::{Duration, Instant};
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of bubblewrap's description of the sandbox.
 const MAX_INFO: usize = 4096;
+/// Bytes copied at once.
+const PIECE: usize = 256 << 10;
 /// Longest wait between two looks at a sandbox that is starting, milliseconds.
 const START_PAUSE_MS: i64 = 20;
 /// Switches of the kernel that keep ordinary users from making user namespaces, with the value
@@ -56,7 +59,8 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
     })?;
     let digest = toolchain::digest(&sysroot, &spec.cache_dir)?;
     let linker = toolchain::linker_digest()?;
-    let sandbox = Sandbox::of_host(&sysroot, spec.scratch_bytes);
+    let mut sandbox = Sandbox::of_host(&sysroot, spec.scratch_bytes);
+    sandbox.agent = spec.agent.as_ref().map(|agent| agent.path.clone());
 
     let mut inside = register(spec, group)?;
     let mut readings = inside.group.create(&spec.limits())?;
@@ -149,6 +153,9 @@ fn start(
 ) -> Result<u32, SessionError> {
     let directory = inside.record.directory.clone();
     furnish(&directory, runner)?;
+    if let Some(agent) = &spec.agent {
+        copy(agent, &directory.join(stage::AGENT_FILE))?;
+    }
     let stage_spec = StageSpec {
         owner_pid: i32::try_from(std::process::id()).unwrap_or_default(),
         cgroup_procs: joined(inside.group.dirs(), "cgroup.procs"),
@@ -207,6 +214,34 @@ fn furnish(directory: &Path, runner: &RunnerProgram) -> Result<(), SessionError>
         Ok(())
     };
     make().map_err(|e| io(directory, &e))
+}
+
+/// Copies the agent's program and proves that it is the one that was named.
+fn copy(agent: &AgentFile, to: &Path) -> Result<(), SessionError> {
+    let copied = || -> std::io::Result<Digest> {
+        let (mut from, mut copy) = (fs::File::open(&agent.path)?, fs::File::create_new(to)?);
+        let (mut hasher, mut piece) = (Hasher::new(), vec![0; PIECE]);
+        loop {
+            match from.read(&mut piece)? {
+                0 => break,
+                read => {
+                    hasher.update(&piece[..read]);
+                    copy.write_all(&piece[..read])?;
+                }
+            }
+        }
+        copy.set_permissions(fs::Permissions::from_mode(0o755))?;
+        Ok(hasher.finish())
+    };
+    let found = copied().map_err(|e| io(&agent.path, &e))?;
+    if found == agent.sha256 {
+        return Ok(());
+    }
+    Err(SessionCode::UploadMismatch.refuse(format_args!(
+        "{}: got {found}, expected {}",
+        agent.path.display(),
+        agent.sha256
+    )))
 }
 
 fn open_pipe(path: &Path, access: OFlags) -> Result<OwnedFd, SessionError> {

@@ -1,6 +1,7 @@
 use super::bwrap::Sandbox;
 use crate::cgroup::Limits;
 use crate::{SessionCode, SessionError};
+use flightproof_core::Digest;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -46,6 +47,19 @@ pub struct LocalSpec {
     pub cache_dir: PathBuf,
     /// Fencing token of the lease under which the session is opened; 0 without a lease.
     pub fence: u64,
+    /// The program of the agent that will work in it, if one will.
+    pub agent: Option<AgentFile>,
+}
+
+/// A program of the host that a session gets as [`layout::AGENT_PROGRAM`].
+///
+/// [`layout::AGENT_PROGRAM`]: flightproof_frame::protocol::layout::AGENT_PROGRAM
+#[derive(Debug, Clone)]
+pub struct AgentFile {
+    /// The file. It is copied: what replaces it later is not what runs.
+    pub path: PathBuf,
+    /// What it must be.
+    pub sha256: Digest,
 }
 
 impl LocalSpec {
@@ -86,8 +100,10 @@ impl LocalSpec {
             &self.state_dir,
             &self.cache_dir,
         ];
+        let agent = self.agent.as_ref().map(|agent| &agent.path);
         match paths
-            .iter()
+            .into_iter()
+            .chain(agent)
             .find(|p| !p.is_absolute() || p.to_str().is_none())
         {
             Some(path) => Err(SessionCode::SpecInvalid.refuse(format_args!(
@@ -150,6 +166,7 @@ pub(super) mod tests {
             state_dir: "/state".into(),
             cache_dir: "/cache".into(),
             fence: 0,
+            agent: None,
         }
     }
 

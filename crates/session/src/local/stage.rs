@@ -25,6 +25,7 @@ pub(super) const INFO: &str = "info";
 pub(super) const BLOCK: &str = "block";
 pub(super) const ROOT: &str = "root";
 pub(super) const RUNNER_FILE: &str = "runner/flights";
+pub(super) const AGENT_FILE: &str = "runner/agent";
 /// Most bytes of a stage specification.
 const MAX_SPEC: usize = 64 * 1024;
 /// Exit status of a stage that could not start the sandbox.
@@ -80,11 +81,15 @@ fn prepare(path: &Path) -> Result<Command, Failure> {
     let info = inherit(&spec.directory.join(INFO), OFlags::WRONLY)?;
     let block = inherit(&spec.directory.join(BLOCK), OFlags::RDONLY)?;
     let mut sandbox = spec.sandbox.clone();
+    let has_agent = sandbox.agent.is_some();
+    let agent = |below: &Path| has_agent.then(|| below.join(AGENT_FILE));
+    sandbox.agent = agent(&spec.directory);
     sandbox.runner = spec.directory.join(RUNNER_FILE);
     if let Some(id) = spec.drop_to {
         lay_out_sources(&spec)?;
         sandbox.toolchain = Path::new(SOURCES).join("toolchain");
         sandbox.runner = Path::new(SOURCES).join(RUNNER_FILE);
+        sandbox.agent = agent(Path::new(SOURCES));
         become_unprivileged(id)?;
         // The kernel forgets the parent's death signal when ids change.
         end_with_owner(spec.owner_pid)?;
@@ -162,7 +167,7 @@ fn inherit(path: &Path, access: OFlags) -> Result<OwnedFd, Failure> {
     rustix::fs::open(path, access, Mode::empty()).step("pipe")
 }
 
-/// Binds toolchain and runner on a small tmpfs that the unprivileged user can reach: home
+/// Binds toolchain, runner and agent on a small tmpfs that the unprivileged user can reach: home
 /// directories, where toolchains are, are closed to it.
 fn lay_out_sources(spec: &StageSpec) -> Result<(), Failure> {
     #[expect(
@@ -180,10 +185,12 @@ fn lay_out_sources(spec: &StageSpec) -> Result<(), Failure> {
         fs::create_dir_all(&target).step("toolchain")?;
         bind(&spec.sandbox.toolchain.join(part), &target)?;
     }
-    let runner = root.join(RUNNER_FILE);
     fs::create_dir_all(root.join("runner")).step("runner")?;
-    fs::write(&runner, "").step("runner")?;
-    bind(&spec.directory.join(RUNNER_FILE), &runner)?;
+    let agent = spec.sandbox.agent.as_ref().map(|_given| AGENT_FILE);
+    for file in agent.into_iter().chain([RUNNER_FILE]) {
+        fs::write(root.join(file), "").step(file)?;
+        bind(&spec.directory.join(file), &root.join(file))?;
+    }
     mount_move(&root, SOURCES).step("sources")
 }
 

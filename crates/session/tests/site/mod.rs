@@ -69,6 +69,7 @@ impl Site {
             state_dir: self.state_dir(),
             cache_dir: cache_dir(),
             fence: 0,
+            agent: None,
         }
     }
 

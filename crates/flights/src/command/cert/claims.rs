@@ -11,8 +11,11 @@ pub(super) struct Kind {
     pub(super) not: &'static str,
 }
 
+/// The one kind that only stands on certificates of commits that an agent made.
+pub(super) const SPEND: &str = "spend";
+
 /// All of them, in the order of a certificate.
-pub(super) const KINDS: [Kind; 10] = [
+pub(super) static KINDS: [Kind; 11] = [
     Kind {
         name: "request",
         claims: "what was asked for, by whoever holds the key",
@@ -63,6 +66,11 @@ pub(super) const KINDS: [Kind; 10] = [
         claims: "how many flights it descends from",
         not: "anything about a baseline that no flight made",
     },
+    Kind {
+        name: SPEND,
+        claims: "what each attempt of the agent was held at and booked at, with turns and tokens as reported",
+        not: "the provider's invoice",
+    },
 ];
 
 #[cfg(test)]
@@ -72,7 +80,8 @@ mod tests {
 
     #[test]
     fn every_input_kind_says_what_it_claims_and_what_not() {
-        let names = KINDS.map(|kind| kind.name);
-        assert_eq!(names, Inputs::KINDS);
+        let names = KINDS.each_ref().map(|kind| kind.name);
+        assert_eq!(names[..10], Inputs::KINDS);
+        assert_eq!(names[10..], [SPEND]);
     }
 }

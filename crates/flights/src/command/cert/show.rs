@@ -1,12 +1,13 @@
 //! `flights cert show`: what a certificate claims and what it does not. It decides nothing.
 
-use super::claims::KINDS;
+use super::claims::{KINDS, Kind, SPEND};
 use super::{ShowArgs, envelope, public_keys};
 use crate::show::{self, Format};
 use flightproof_certifier::certificate::{Admission, Statement};
 use flightproof_certifier::claim::Inputs;
 use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::key::KeyId;
+use flightproof_certifier::spend::RunSpend;
 use flightproof_core::{Digest, Exit, Refusal, escape};
 use serde_json::{Value, json};
 
@@ -48,8 +49,8 @@ fn read(args: &ShowArgs) -> Result<Read, Refusal> {
 }
 
 fn document(read: &Read) -> Value {
-    let claims = KINDS
-        .iter()
+    let inputs = &read.statement.predicate.inputs;
+    let claims = kinds(inputs)
         .map(|kind| json!({"kind": kind.name, "claims": kind.claims, "doesNotClaim": kind.not}));
     json!({
         "schema": "flightproof/certificate-shown/1",
@@ -59,6 +60,12 @@ fn document(read: &Read) -> Value {
         "statement": read.statement,
         "claims": claims.collect::<Vec<_>>(),
     })
+}
+
+/// The kinds that stand on a certificate.
+fn kinds(inputs: &Inputs) -> impl Iterator<Item = &'static Kind> {
+    let spent = inputs.spend.is_some();
+    KINDS.iter().filter(move |kind| spent || kind.name != SPEND)
 }
 
 fn human(read: &Read) -> String {
@@ -85,7 +92,7 @@ fn human(read: &Read) -> String {
         format!("admission   {admission}"),
         format!("passed      {}", gates.join(", ")),
     ];
-    for kind in &KINDS {
+    for kind in kinds(inputs) {
         lines.push(format!("{}: {}", kind.name, facts(kind.name, inputs)));
         lines.push(format!("  claims          {}", kind.claims));
         lines.push(format!("  does not claim  {}", kind.not));
@@ -141,6 +148,7 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
         ),
         "mutation" => mutated(inputs),
         "capture" => captured(inputs),
+        SPEND => spent(inputs),
         _ => format!("depth {}", inputs.lineage.depth),
     }
 }
@@ -183,6 +191,11 @@ fn mutated(inputs: &Inputs) -> String {
         mutation.waived.len(),
         mutation.unjudged.len()
     )
+}
+
+fn spent(inputs: &Inputs) -> String {
+    let runs = inputs.spend.iter().flat_map(|spend| &spend.runs);
+    runs.map(RunSpend::line).collect::<Vec<_>>().join("; ")
 }
 
 fn captured(inputs: &Inputs) -> String {

@@ -2,15 +2,16 @@
 
 mod vouch;
 
-use super::bundle::RuleArgs;
-use super::bundle::{Desk, Line};
-use super::input;
+use super::bundle::{Desk, Line, Luggage, RuleArgs};
+use super::key;
 use crate::show::{self, Format};
 use crate::{flight, state};
 use clap::{Args, Subcommand};
+use flightproof_certifier::ssh;
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
 use flightproof_importer::{
-    self as importer, Admitted, Arrival, Checked, Outcome, Recovered, Rules, check_bundle,
+    self as importer, Admitted, Arrival, Checked, Clearance, Outcome, Recovered, Rules,
+    check_bundle,
 };
 use flightproof_ledger::{Lease, Ledger, LedgerCode, Name};
 use serde::Serialize;
@@ -45,6 +46,17 @@ pub(super) struct ImportArgs {
     /// The branch that moves.
     #[arg(long, value_name = "NAME", required = true)]
     branch: Option<String>,
+    /// The changeset with the commit's large files.
+    #[arg(long, value_name = "FILE", requires = "large")]
+    changeset: Option<PathBuf>,
+    /// Sign the commit with this key: a PKCS#8 PEM file, or agent:NAME for a key in the SSH agent. It
+    /// lands under another id, with the signature as its only difference; the receipt names both.
+    #[arg(long, value_name = "FILE|agent:NAME")]
+    sign: Option<PathBuf>,
+    /// File whose first line is the signing key's passphrase; /dev/fd/N for a descriptor. Default:
+    /// FLIGHTPROOF_PASSPHRASE_FILE, else the terminal.
+    #[arg(long, value_name = "FILE", requires = "sign")]
+    passphrase_file: Option<PathBuf>,
     #[command(flatten)]
     voucher: VoucherArgs,
     #[command(flatten)]
@@ -85,10 +97,12 @@ pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
         return Ok(Exit::Usage);
     };
     let order = Order {
-        file,
+        files: (file, args.changeset.as_deref()),
         repo,
         baseline,
         branch,
+        sign: args.sign.as_deref(),
+        passphrase_file: args.passphrase_file.as_deref(),
         voucher: &args.voucher,
         rules: &args.rules,
     };
@@ -97,16 +111,20 @@ pub(super) fn run(args: &ImportArgs, format: Format) -> Result<Exit, Refusal> {
 
 /// What is asked for.
 struct Order<'a> {
-    file: &'a Path,
+    /// The bundle, and the changeset with its large files.
+    files: (&'a Path, Option<&'a Path>),
     repo: &'a Path,
     baseline: &'a str,
     branch: &'a str,
+    /// The key to sign the commit with, and the file of its passphrase.
+    sign: Option<&'a Path>,
+    passphrase_file: Option<&'a Path>,
     voucher: &'a VoucherArgs,
     rules: &'a RuleArgs,
 }
 
 fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
-    let bundle = input::read(args.file, Arrival::LARGEST)?;
+    let luggage = Luggage::read(args.files)?;
     let desk = Desk::open(args.repo)?;
     let mut ledger = ledger()?;
     let now = state::unix_seconds();
@@ -114,7 +132,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     show::recovered(&left.iter().map(flight::settled).collect::<Vec<_>>());
     let grants = args.rules.grants();
     let arrival = Arrival {
-        bundle: &bundle,
+        parcel: luggage.parcel(),
         baseline: args.baseline,
         rules: Rules {
             grants: &grants,
@@ -124,14 +142,29 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
         scratch: desk.work.path(),
     };
     let checked = check_bundle(&desk.git, &desk.host, &arrival)?;
-    let clearance = vouch::clear(args, &desk, &checked)?;
+    let clearance = signed(args, vouch::clear(args, &desk, &checked)?, &checked)?;
     let lease = take_lease(&mut ledger, &desk, args.branch)?;
     let clearance = clearance.under(lease.clone());
     let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);
     // A lease that somebody else has by now is not ours to give back.
     let _ = ledger.release_lease(&lease);
-    Report::new(args, &bundle, &checked, &admitted?).print(format);
+    Report::new(
+        args,
+        arrival.parcel.bundle,
+        (&checked, &clearance),
+        &admitted?,
+    )
+    .print(format);
     Ok(Exit::Passed)
+}
+
+/// The clearance of the commit with a signature, if one is asked for.
+fn signed(args: &Order<'_>, clearance: Clearance, checked: &Checked) -> Result<Clearance, Refusal> {
+    let Some(name) = args.sign else {
+        return Ok(clearance);
+    };
+    let key = key::by_name(Some(name), args.passphrase_file)?;
+    clearance.signed(checked, |commit| ssh::sign_commit(commit, key.as_ref()))
 }
 
 fn ledger() -> Result<Ledger, Refusal> {
@@ -163,6 +196,9 @@ struct Report {
     branch: String,
     baseline: CommitId,
     head: CommitId,
+    /// The commit that was certified, where the head is that commit with a signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsigned: Option<CommitId>,
     bundle: Digest,
     /// The working tree moved along.
     landed: bool,
@@ -174,11 +210,16 @@ struct Report {
 }
 
 impl Report {
-    fn new(args: &Order<'_>, bundle: &[u8], checked: &Checked, admitted: &Admitted) -> Self {
+    fn new(
+        args: &Order<'_>,
+        bundle: &[u8],
+        (checked, clearance): (&Checked, &Clearance),
+        admitted: &Admitted,
+    ) -> Self {
         let count = checked.changes().len();
         let paths = if count == 1 { "path" } else { "paths" };
         let branch = escape(args.branch, MAX_SHOWN);
-        let (baseline, head) = (checked.baseline(), checked.head());
+        let (baseline, head) = (checked.baseline(), clearance.head());
         let detail = match admitted {
             Admitted { repeated: true, .. } => {
                 format!("{branch} was moved from {baseline} to {head} before: nothing was done")
@@ -205,6 +246,7 @@ impl Report {
             branch: args.branch.to_owned(),
             baseline,
             head,
+            unsigned: clearance.unsigned(),
             bundle: Digest::of(bundle),
             landed: admitted.landed,
             repeated: admitted.repeated,
@@ -219,6 +261,11 @@ impl Report {
             return show::print(&serde_json::to_string(self).unwrap_or_default());
         }
         show::verdict(&self.verdict, format);
+        if let Some(unsigned) = self.unsigned {
+            show::print(&format!(
+                "  signed      {unsigned}, which has another id now"
+            ));
+        }
         if self.verdict.certificate.is_none() {
             show::print("  uncertified: nothing but the person who asked vouches for it");
         }

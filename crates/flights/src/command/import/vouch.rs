@@ -27,7 +27,8 @@ pub(super) struct VoucherArgs {
         conflicts_with = "uncertified_i_know"
     )]
     certificate: Option<PathBuf>,
-    /// Policy the certificate must meet. It must name the keys that may sign.
+    /// Policy the certificate must meet, and was bound to when it was made. It must name the keys that
+    /// may sign.
     #[arg(long, value_name = "FILE", requires = "certificate")]
     policy: Option<PathBuf>,
     /// A trusted public key (repeatable); default: the one in the state directory.
@@ -104,7 +105,10 @@ fn hold_against(
         .clone()
         .unwrap_or_else(|| named(args.repo));
     let claimed = request.branch.as_deref().unwrap_or("no branch");
-    let policy_claimed = request.policy.unwrap_or(policy);
+    let policy_claimed = match request.policy {
+        Some(policy) => policy.to_string(),
+        None => "no policy".to_owned(),
+    };
     for (what, certified, asked) in [
         ("repository", request.repository.as_str(), name.as_str()),
         ("branch", branch.as_str(), args.branch),
@@ -119,7 +123,7 @@ fn hold_against(
             &*request.head.to_string(),
             &*checked.head().to_string(),
         ),
-        ("policy", &*policy_claimed.to_string(), &*policy.to_string()),
+        ("policy", &*policy_claimed, &*policy.to_string()),
     ] {
         if certified != asked {
             return Err(FlightsCode::CertificateDiffers

@@ -131,7 +131,17 @@ fn lock_entropy() -> Result<LockEntropy, Refusal> {
 /// `KEY_MISSING`; `KEY_FILE` for a file that others may read; `KEY_LOCKED`; what the key parser and
 /// the agent refuse.
 pub(super) fn signer(args: &SignerArgs) -> Result<Box<dyn Signer>, Refusal> {
-    let named = args.key.as_deref();
+    by_name(args.key.as_deref(), args.passphrase_file.as_deref())
+}
+
+/// The key of a name as `--key` takes it, with the file of its passphrase.
+///
+/// # Errors
+/// As [`signer`].
+pub(super) fn by_name(
+    named: Option<&Path>,
+    passphrase_file: Option<&Path>,
+) -> Result<Box<dyn Signer>, Refusal> {
     if let Some(name) = named
         .and_then(Path::to_str)
         .and_then(|p| p.strip_prefix(AGENT))
@@ -156,7 +166,7 @@ pub(super) fn signer(args: &SignerArgs) -> Result<Box<dyn Signer>, Refusal> {
     if !SecretKey::is_locked(&pem) {
         return Ok(Box::new(SecretKey::from_pem(&pem)?));
     }
-    let passphrase = passphrase::of_existing(&path, args.passphrase_file.as_deref())?;
+    let passphrase = passphrase::of_existing(&path, passphrase_file)?;
     Ok(Box::new(SecretKey::unlock(&pem, &passphrase)?))
 }
 
