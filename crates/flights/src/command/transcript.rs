@@ -1,6 +1,6 @@
 //! `flights show`, `diff` and `transcript`: recordings, looked at and carried.
 
-use super::{input, key};
+use super::{input, key, run};
 use crate::FlightsCode;
 use crate::comparison::{self, About, Comparison, Difference};
 use crate::meter::size;
@@ -20,7 +20,7 @@ pub(super) const SHOW_FORMS: &[Form] = &[Form::Human, Form::Json, Form::Jsonl];
 /// `flights show`.
 #[derive(Args)]
 pub(super) struct ShowArgs {
-    /// The recording: its directory, or the file it was exported to.
+    /// The recording: its directory, the file it was exported to, or the name of a plan here.
     transcript: PathBuf,
     /// Public key of its recorder (repeatable); default: every *.pub beside it.
     #[arg(long = "key", value_name = "PUB")]
@@ -36,7 +36,7 @@ pub(super) struct ShowArgs {
 /// `flights diff`.
 #[derive(Args)]
 pub(super) struct DiffArgs {
-    /// A recording: its directory, or the file it was exported to.
+    /// A recording: its directory, the file it was exported to, or the name of a plan here.
     left: PathBuf,
     /// The other.
     right: PathBuf,
@@ -139,12 +139,18 @@ fn accepted(transcript: &Transcript, told: String, format: Format) {
 
 /// Reads and verifies a recording.
 fn open(path: &Path, keys: &[PathBuf]) -> Result<Transcript, Refusal> {
-    if std::fs::symlink_metadata(path).is_err() {
-        return Err(FlightsCode::TranscriptMissing
-            .refuse(input::shown(path))
-            .into());
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    if is_there(path) {
+        return Transcript::open(path, &recorders(path, keys)?);
     }
-    Transcript::open(path, &recorders(path, keys)?)
+    let name = path.to_str().filter(|text| !text.contains(['/', '.']));
+    let recording = name.map(|name| run::recording(Path::new("."), name));
+    match recording.filter(|recording| is_there(recording)) {
+        Some(recording) => Transcript::open(&recording, &recorders(&recording, keys)?),
+        None => Err(FlightsCode::TranscriptMissing
+            .refuse(input::shown(path))
+            .into()),
+    }
 }
 
 fn recorders(path: &Path, keys: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {

@@ -334,6 +334,23 @@ fn one_exchange_is_shown_in_full() {
 }
 
 #[test]
+fn a_recording_of_this_project_is_shown_by_the_name_of_its_plan() {
+    let environment = crate::plans::recorded();
+    let shown = |args: &[&str]| {
+        let mut command = environment.command(args);
+        command.current_dir(environment.path("root"));
+        environment.run(&mut command)
+    };
+    let named = shown(&["show", "pricing", "--format", "json"]).json();
+    assert_eq!(named["flight"], "pricing");
+    let same = shown(&["diff", "pricing", "flights/recordings/pricing.flight"]);
+    assert_eq!(same.code, 0, "{}", same.text);
+    let missing = shown(&["show", "prices"]);
+    assert_eq!(missing.code, 11, "{}", missing.text);
+    assert!(missing.stdout.contains("flights/TRANSCRIPT_MISSING: prices"));
+}
+
+#[test]
 fn a_recording_without_anybodys_key_is_not_shown() {
     let desk = Desk::new();
     let place = desk.kept.place();
