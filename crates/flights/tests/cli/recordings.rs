@@ -347,7 +347,11 @@ fn a_recording_of_this_project_is_shown_by_the_name_of_its_plan() {
     assert_eq!(same.code, 0, "{}", same.text);
     let missing = shown(&["show", "prices"]);
     assert_eq!(missing.code, 11, "{}", missing.text);
-    assert!(missing.stdout.contains("flights/TRANSCRIPT_MISSING: prices"));
+    assert!(
+        missing
+            .stdout
+            .contains("flights/TRANSCRIPT_MISSING: prices")
+    );
 }
 
 #[test]
