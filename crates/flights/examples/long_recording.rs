@@ -13,18 +13,21 @@ use serde_json::Value;
 use std::error::Error;
 use std::path::Path;
 
+/// What was asked, with what, and what was answered.
+type Exchange = (String, Value, Value);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [source, lines, out] = args.as_slice() else {
         return Err("long_recording SOURCE LINES DIR".into());
     };
-    let (lines, out) = (lines.parse::<u64>()?, Path::new(out));
+    let (lines, out) = (lines.parse::<usize>()?, Path::new(out));
     let exchanges = exchanges(Path::new(source))?;
     let key = SecretKey::from_seed([7; 32]);
     let recording = out.join("long.flight");
     let mut recorder = Recorder::start(&recording, "long", Digest::of(b"long"))?;
     // A header, an end, and two lines an exchange.
-    for (op, asked, answered) in exchanges.iter().cycle().take((lines as usize - 2) / 2) {
+    for (op, asked, answered) in exchanges.iter().cycle().take(lines.saturating_sub(2) / 2) {
         let line = recorder.invoke(op, asked)?;
         recorder.ok(line, answered)?;
     }
@@ -47,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// What was asked and answered in a recording, but for what lies in files beside it.
-fn exchanges(source: &Path) -> Result<Vec<(String, Value, Value)>, Box<dyn Error>> {
+fn exchanges(source: &Path) -> Result<Vec<Exchange>, Box<dyn Error>> {
     let folder = source.parent().ok_or("a recording lies in a folder")?;
     let mut keys = Vec::new();
     for entry in std::fs::read_dir(folder)? {
