@@ -103,10 +103,10 @@ const MAX_DEPTH: u32 = 257;
 /// Bytes of names read at once.
 const NAMES_BYTES: usize = 32 << 10;
 
-/// Removes a tree that only we wrote to, as far as it can be removed.
-pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &str) {
+/// Removes a tree that only we wrote to, as far as it can be removed. Whether all of it is gone.
+pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &str) -> bool {
     let mut removal = Removal { left: MAX_REMOVALS };
-    removal.entry(parent, OsStr::new(name), 0);
+    removal.entry(parent, OsStr::new(name), 0)
 }
 
 /// Removes a tree by descriptors: no link is followed, no mount is entered. Best effort: what

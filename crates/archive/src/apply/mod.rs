@@ -332,7 +332,7 @@ fn recover_locked(
     };
     let Some((journal, changes)) = Journal::load(&dir)? else {
         // Nothing was recorded, so nothing was touched: these are new files of ours.
-        crate::staging::remove_tree(root, Staging::NAME);
+        Staging::remove(root)?;
         return Ok(Recovered::Nothing);
     };
     // Whoever wrote it checked this. Nobody else gets a hook into `.git` by it.

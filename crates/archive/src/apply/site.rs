@@ -187,7 +187,7 @@ impl<'a> Site<'a> {
             }
         }
         sync(&self.staging.slots)?;
-        match self.touched() {
+        match self.touched()? {
             Some(number) if self.look == Look::Always => {
                 let path = self.change(number).map(Change::path);
                 Err(path.map_or_else(
@@ -200,10 +200,13 @@ impl<'a> Site<'a> {
     }
 
     /// A change whose old file is not in the state in which it was looked at.
-    fn touched(&self) -> Option<usize> {
-        let mut looks = self.looks.iter();
-        let touched = looks.find(|(number, look)| self.slot_identity(**number) != Some(**look));
-        touched.map(|(number, _)| *number)
+    fn touched(&self) -> Result<Option<usize>, ArchiveError> {
+        for (number, look) in &self.looks {
+            if self.slot_identity(*number)? != Some(*look) {
+                return Ok(Some(*number));
+            }
+        }
+        Ok(None)
     }
 
     fn undo_swap(&mut self, number: usize) -> Result<(), ArchiveError> {
@@ -211,39 +214,43 @@ impl<'a> Site<'a> {
             return Ok(());
         };
         let path = change.path();
-        let failed = |e| io(format_args!("put \"{path}\" back"), e);
         let parent = match self.parent(path) {
             Ok(parent) => parent,
             // Its directory is gone or is something else: what is in the slot is kept.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(()),
-            Err(e) => return Err(failed(e)),
+            Err(e) => return Err(not_back(path, e)),
         };
         let place = (parent.as_fd(), path.file_name());
         let state = self.slot(number)?;
         match (change, state) {
             (Change::Add(_), Slot::Empty) => self.take_out(number, path, place),
             (Change::Change { .. }, Slot::Theirs) => self.change_back(number, path, place),
-            (Change::Delete { .. }, Slot::Theirs) => self.put_back(number, place),
+            (Change::Delete { .. }, Slot::Theirs) => self.put_back(number, path, place),
             _ => Ok(()),
         }
-        .map_err(failed)
     }
 
     /// Takes an added file out of the tree, unless somebody made it theirs.
-    fn take_out(&self, number: usize, path: &RelPath, place: Place<'_>) -> rustix::io::Result<()> {
-        if !self.is_ours(number, stat_of(place)?.as_ref()) {
+    fn take_out(
+        &self,
+        number: usize,
+        path: &RelPath,
+        place: Place<'_>,
+    ) -> Result<(), ArchiveError> {
+        let there = stat_of(place).map_err(|e| not_back(path, e))?;
+        if !self.is_ours(number, there.as_ref()) {
             return Ok(());
         }
         let slot = (self.staging.slots.as_fd(), number.to_string());
         match rename(place, slot, RenameFlags::NOREPLACE) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(()),
-            Err(e) => return Err(e),
+            Err(e) => return Err(not_back(path, e)),
         }
-        if self.is_pristine(number, path) {
+        if self.is_pristine(number, path)? {
             return Ok(());
         }
-        self.put_back(number, place)
+        self.put_back(number, path, place)
     }
 
     /// Exchanges a changed file for the old one, unless somebody made it theirs: then that stays,
@@ -253,10 +260,10 @@ impl<'a> Site<'a> {
         number: usize,
         path: &RelPath,
         place: Place<'_>,
-    ) -> rustix::io::Result<()> {
-        let there = stat_of(place)?;
+    ) -> Result<(), ArchiveError> {
+        let there = stat_of(place).map_err(|e| not_back(path, e))?;
         if there.is_none() {
-            return self.put_back(number, place);
+            return self.put_back(number, path, place);
         }
         if !self.is_ours(number, there.as_ref()) {
             return Ok(());
@@ -264,23 +271,28 @@ impl<'a> Site<'a> {
         let exchange = || {
             let slot = (self.staging.slots.as_fd(), number.to_string());
             match rename(slot, place, RenameFlags::EXCHANGE) {
-                Err(Errno::NOENT) => self.put_back(number, place),
-                done => done,
+                Err(Errno::NOENT) => self.put_back(number, path, place),
+                done => done.map_err(|e| not_back(path, e)),
             }
         };
         exchange()?;
-        if self.is_pristine(number, path) {
+        if self.is_pristine(number, path)? {
             return Ok(());
         }
         exchange()
     }
 
     /// Puts what is in a slot where nothing stands. Where something stands it stays in the slot.
-    fn put_back(&self, number: usize, place: Place<'_>) -> rustix::io::Result<()> {
+    fn put_back(
+        &self,
+        number: usize,
+        path: &RelPath,
+        place: Place<'_>,
+    ) -> Result<(), ArchiveError> {
         let slot = (self.staging.slots.as_fd(), number.to_string());
         match rename(slot, place, RenameFlags::NOREPLACE) {
             Ok(()) | Err(Errno::EXIST | Errno::NOENT) => Ok(()),
-            Err(e) => Err(e),
+            Err(e) => Err(not_back(path, e)),
         }
     }
 
@@ -325,7 +337,7 @@ impl<'a> Site<'a> {
             };
             match self.slot(number)? {
                 Slot::Empty => {}
-                Slot::Ours if self.is_pristine(number, change.path()) => self.discard(number)?,
+                Slot::Ours if self.is_pristine(number, change.path())? => self.discard(number)?,
                 Slot::Ours | Slot::Theirs => self.keep(number, change.path())?,
             }
         }
@@ -335,7 +347,7 @@ impl<'a> Site<'a> {
     /// After the commit: the old files go, unless somebody wrote to one after the last look.
     fn clear(&mut self) -> Result<(), ArchiveError> {
         for number in 0..self.changes.changes().len() {
-            let (Some(change), Some(identity)) = (self.change(number), self.slot_identity(number))
+            let (Some(change), Some(identity)) = (self.change(number), self.slot_identity(number)?)
             else {
                 continue;
             };
@@ -374,7 +386,7 @@ impl<'a> Site<'a> {
 
     fn forget(&self) -> Result<(), ArchiveError> {
         Journal::remove(&self.staging.dir)?;
-        crate::staging::remove_tree(self.root, Staging::NAME);
+        Staging::remove(self.root)?;
         sync(self.root)
     }
 
@@ -427,13 +439,15 @@ impl<'a> Site<'a> {
         stat.is_some_and(|stat| Some(stat.st_ino) == inode)
     }
 
-    /// Whether a slot holds the staged file as it was staged.
-    fn is_pristine(&self, number: usize, path: &RelPath) -> bool {
+    /// Whether a slot holds the staged file as it was staged. One that cannot be read may be either:
+    /// taken for somebody's it would be put into the tree for good.
+    fn is_pristine(&self, number: usize, path: &RelPath) -> Result<bool, ArchiveError> {
         let entry = self.change(number).and_then(Change::entry);
-        let stat = stat_of((self.staging.slots.as_fd(), &*number.to_string()));
-        let ours = stat.is_ok_and(|stat| self.is_ours(number, stat.as_ref()));
-        let found = self.slot_digest(number, path).ok().flatten();
-        ours && found.map(|(digest, _)| digest) == entry.map(|entry| entry.sha256)
+        if self.slot(number)? != Slot::Ours {
+            return Ok(false);
+        }
+        let found = self.slot_digest(number, path)?;
+        Ok(found.map(|(digest, _)| digest) == entry.map(|entry| entry.sha256))
     }
 
     fn slot_digest(
@@ -449,9 +463,10 @@ impl<'a> Site<'a> {
         }
     }
 
-    fn slot_identity(&self, number: usize) -> Option<Identity> {
+    fn slot_identity(&self, number: usize) -> Result<Option<Identity>, ArchiveError> {
         let stat = stat_of((self.staging.slots.as_fd(), &*number.to_string()));
-        stat.ok().flatten().as_ref().map(Identity::of)
+        let stat = stat.map_err(|e| io("look at a staged file", e))?;
+        Ok(stat.as_ref().map(Identity::of))
     }
 }
 
@@ -481,6 +496,11 @@ fn enter(dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
         Err(Errno::EXIST) => beneath::open_directory(dir, name),
         made => made,
     }
+}
+
+/// A file that could not be put back.
+fn not_back(path: &RelPath, error: Errno) -> ArchiveError {
+    io(format_args!("put \"{path}\" back"), error)
 }
 
 /// What an error of a swap means.

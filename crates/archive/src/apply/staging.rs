@@ -53,6 +53,14 @@ impl Staging {
         Ok(Some(dir))
     }
 
+    /// Removes it with what is ours in it. What stays would stand in the tree for good.
+    pub(super) fn remove(root: BorrowedFd<'_>) -> Result<(), ArchiveError> {
+        match crate::staging::remove_tree(root, Self::NAME) {
+            true => Ok(()),
+            false => Err(io("remove the staging directory", "something in it stays")),
+        }
+    }
+
     pub(super) fn open(dir: OwnedFd) -> Result<Self, ArchiveError> {
         let failed = |e| ArchiveCode::JournalDamaged.refuse(e);
         let slots = beneath::open_directory(&dir, SLOTS).map_err(failed)?;

@@ -234,10 +234,20 @@ fn sweep(victims: &[Victim], hows: &[&str], most: usize) {
     let all: Vec<Point> = victims.iter().flat_map(|of| points(&yard, *of)).collect();
     assert!(all.len() > 20, "only {} calls", all.len());
     let chosen = sample(&all, most);
+    let (landed, not) = strike(&yard, &chosen, hows);
+    println!(
+        "{victims:?}: {} calls, struck at {}: {landed} landed, {not} not",
+        all.len(),
+        landed + not
+    );
+}
+
+/// How many landed and how many did not.
+fn strike(yard: &Yard, chosen: &[Point], hows: &[&str]) -> (usize, usize) {
     let (mut landed, mut not) = (0, 0);
     for (n, point) in chosen.iter().enumerate() {
         for how in pick(hows, n) {
-            let bench = Bench::of(&yard);
+            let bench = Bench::of(yard);
             let inject = format!("inject={}:{how}:when={}", point.call, point.nth);
             let trace = format!("trace={}", point.call);
             let words = ["-qq", "-e", "signal=none", "-e", &trace, "-e", &inject];
@@ -250,11 +260,7 @@ fn sweep(victims: &[Victim], hows: &[&str], most: usize) {
             }
         }
     }
-    println!(
-        "{victims:?}: {} calls, struck at {}: {landed} landed, {not} not",
-        all.len(),
-        landed + not
-    );
+    (landed, not)
 }
 
 fn full() -> bool {
@@ -304,4 +310,15 @@ fn a_git_struck_at_any_call_alone_or_with_the_importer_leaves_one_side() {
 #[test]
 fn a_recovery_struck_at_any_call_is_done_by_the_next() {
     sweep(&[Victim::Recovery], &[KILL, ERRORS[0], ERRORS[1]], 20);
+}
+
+/// A file of ours that could not be opened was taken for somebody's, and put back into the tree.
+#[test]
+fn a_recovery_that_cannot_open_a_file_takes_it_for_nobodys() {
+    let yard = Yard::new(&programs()[0]);
+    let mut all = points(&yard, Victim::Recovery);
+    all.retain(|point| point.call == "openat2");
+    assert!(all.len() > 5, "{}", all.len());
+    let (landed, not) = strike(&yard, &all, &ERRORS[..1]);
+    assert_eq!((landed, not), (0, all.len()));
 }
