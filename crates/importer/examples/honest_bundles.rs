@@ -1,7 +1,11 @@
 //! Bundles of every commit of a repository that is no merge and no root, made by a git of choice,
 //! and what is said about each: `honest_bundles GIT REPOSITORY [REVISIONS]…`. The repository is only
-//! read. Granted is everything but what is protected, and dates are not held against a clock.
+//! read. What is accepted is read once more by another reader of packs, which must find the same
+//! objects. Granted is everything but what is protected, and dates are not held against a clock.
 #![expect(clippy::unwrap_used, reason = "a count that cannot be made must fail")]
+
+#[path = "../tests/scene/third.rs"]
+mod third;
 
 use flightproof_core::Code as _;
 use flightproof_importer::{Arrival, Git, Grants, Host, ImportError, Parcel, Rules, check_bundle};
@@ -29,9 +33,7 @@ fn main() {
             continue;
         };
         let bundle = bundle(&program, &top, head, baseline);
-        let start = Instant::now();
-        let answer = arrive(&program, &top, &bundle, baseline, temp.path());
-        spent += start.elapsed();
+        let answer = arrive(&program, &top, &bundle, baseline, temp.path(), &mut spent);
         let word = match &answer {
             Ok(()) => "accepted".to_owned(),
             Err(e) => e.code.explanation().code.to_owned(),
@@ -67,6 +69,7 @@ fn arrive(
     bundle: &[u8],
     baseline: &str,
     temp: &Path,
+    spent: &mut Duration,
 ) -> Result<(), ImportError> {
     let git = Git::at(program)?;
     let host = Host::open(&git, top)?;
@@ -81,7 +84,35 @@ fn arrive(
         },
         scratch: scratch.path(),
     };
-    check_bundle(&git, &host, &arrival).map(drop)
+    let start = Instant::now();
+    let checked = check_bundle(&git, &host, &arrival);
+    *spent += start.elapsed();
+    let checked = checked?;
+    let base = |id: &[u8]| object(program, top, id);
+    let theirs = third::read(bundle, &base, scratch.path()).unwrap();
+    let ours = third::read(&checked.pack()?, &|_| None, scratch.path()).unwrap();
+    assert_eq!(ours.len(), checked.objects().len());
+    for (id, object) in &ours {
+        assert_eq!(
+            theirs.get(id),
+            Some(object),
+            "another reader finds another object"
+        );
+    }
+    Ok(())
+}
+
+/// An object of the repository, for deltas that stand on it.
+fn object(program: &Path, top: &Path, id: &[u8]) -> Option<(String, Vec<u8>)> {
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let ask = |words: &[&str]| {
+        let output = Command::new(program).args(words).current_dir(top).output();
+        output.ok().filter(|o| o.status.success()).map(|o| o.stdout)
+    };
+    let word = String::from_utf8(ask(&["cat-file", "-t", &id])?).ok()?;
+    let word = word.trim().to_owned();
+    let body = ask(&["cat-file", &word, &id])?;
+    Some((word, body))
 }
 
 /// A repository of our own that sees all objects of another one.
