@@ -1,5 +1,5 @@
 use crate::{ImportError, ImporterCode};
-use flightproof_core::{CommitId, ObjectId, escape};
+use flightproof_core::{CommitId, ObjectId, escape, is_default_ignorable};
 
 /// A commit that says exactly what the grammar lets it say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,8 @@ fn identity(text: &str, now: u64) -> Result<String, ImportError> {
     if !plain(name) || !plain(mail) || name.is_empty() || mail.is_empty() {
         return Err(bad());
     }
-    if who.len() > IDENTITY || who.chars().any(is_active) {
+    let is_unfit = |c| is_active(c) || is_default_ignorable(c);
+    if who.len() > IDENTITY || who.chars().any(is_unfit) {
         return Err(ImporterCode::CommitText.refuse(escape(who, 120)));
     }
     let (seconds, zone) = when.split_once(' ').ok_or_else(bad)?;
@@ -124,7 +125,7 @@ fn check_message(message: &str) -> Result<(), ImportError> {
     }
     match message
         .chars()
-        .find(|c| is_active(*c) && !matches!(c, '\n' | '\t'))
+        .find(|c| is_hidden(*c) || (is_active(*c) && !matches!(c, '\n' | '\t')))
     {
         Some(c) => Err(ImporterCode::CommitText.refuse(format!("U+{:04X}", u32::from(c)))),
         None => Ok(()),
@@ -136,6 +137,12 @@ fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Characters that are not shown, and that programs read: orders to an agent can be written in them.
+/// Joiners and selectors of variants are part of how people write words and signs.
+fn is_hidden(c: char) -> bool {
+    is_default_ignorable(c) && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 fn malformed(why: impl std::fmt::Display) -> ImportError {
@@ -252,6 +259,8 @@ mod tests {
             ImporterCode::CommitMalformed
         );
         assert!(commit(&headers, "").is_ok());
+        assert!(commit(&headers, "\u{1f469}\u{200d}\u{1f680} \u{2764}\u{fe0f}").is_ok());
+        assert!(commit(&headers, "a\u{e0072}\u{e0075}").is_err(), "tags");
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl<'a> Freight<'a> {
         }
         let delivered = paws::read_changeset(bytes)
             .map_err(|e| ImporterCode::ChangesetMalformed.refuse(e.to_string()))?;
+        let count = delivered.changeset.changes().len();
+        if count > walk::CHANGES {
+            let detail = format!("a changeset of {count} files, at most {}", walk::CHANGES);
+            return Err(ImporterCode::ChangesOverLimit.refuse(detail));
+        }
         let mut files = Vec::new();
         for (entry, content) in delivered.files() {
             if !grants.is_large(&entry.path) {

@@ -24,8 +24,8 @@ pub(crate) fn check_new(name: &[u8]) -> Result<&str, ImportError> {
         "it ends in a dot or a space"
     } else if is_device(text) {
         "it is the name of a device"
-    } else if is_short_git(text) {
-        "it is the short form of a name that starts with git"
+    } else if is_short(text) {
+        "it has the form of the short name that Windows gives to another"
     } else {
         return Ok(text);
     };
@@ -87,10 +87,18 @@ fn is_device(name: &str) -> bool {
     })
 }
 
-/// `git~2` and so on: the second file whose short name would start with `git`.
-fn is_short_git(name: &str) -> bool {
-    let rest = name.get(..4).filter(|s| s.eq_ignore_ascii_case("git~"));
-    rest.is_some() && name.as_bytes().get(4).is_some_and(u8::is_ascii_digit)
+/// `GITATT~1` opens `.gitattributes` there, `AGENTS~1.MD` the orders to agents: eight bytes with a
+/// tilde and a number at their end, and three more behind a dot. What begins as git's own folder's
+/// does is refused whatever follows.
+fn is_short(name: &str) -> bool {
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    let is_numbered = stem.rsplit_once('~').is_some_and(|(before, number)| {
+        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        digits && !before.is_empty()
+    });
+    let git = name.get(..4).filter(|s| s.eq_ignore_ascii_case("git~"));
+    let is_git = git.is_some() && name.as_bytes().get(4).is_some_and(u8::is_ascii_digit);
+    is_git || (is_numbered && stem.len() <= 8 && extension.len() <= 3)
 }
 
 fn refused(name: &[u8], why: &str) -> ImportError {
@@ -151,6 +159,9 @@ mod tests {
             "\u{2066}x",
             "git~2",
             "GIT~9x",
+            "GITATT~1",
+            "a~1",
+            "AGENTS~1.MD",
         ] {
             let refused = check_new(name.as_bytes()).unwrap_err();
             assert_eq!(refused.code, ImporterCode::NameRefused, "{name:?}");
@@ -171,6 +182,10 @@ mod tests {
             ".gitignore",
             "git",
             "git~",
+            "main.rs~1",
+            "~1",
+            "backup~",
+            "version~1.lock",
             "console",
             "com10",
             "größe.rs",

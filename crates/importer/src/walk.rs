@@ -281,15 +281,21 @@ fn check_siblings(
         return Ok(());
     }
     check_collisions(before, after)?;
-    let whole = |side: &BTreeMap<&[u8], &Entry>| {
-        [&b"HEAD"[..], b"objects", b"refs"]
-            .iter()
-            .all(|part| side.contains_key(part))
-    };
-    if whole(after) && !whole(before) {
+    if is_repository(after) && !is_repository(before) {
         return Err(ImporterCode::NestedRepository.refuse(format!("\"{}\"", escape(at, 200))));
     }
     Ok(())
+}
+
+/// Whether git finds a repository in a directory of these entries, on some file system. Objects and
+/// references may lie elsewhere, where `commondir` says.
+fn is_repository(side: &BTreeMap<&[u8], &Entry>) -> bool {
+    let names = side
+        .keys()
+        .map(|name| name::fold(&String::from_utf8_lossy(name)));
+    let names: BTreeSet<String> = names.collect();
+    let has = |name: &str| names.contains(name);
+    has("head") && (has("commondir") || (has("objects") && has("refs")))
 }
 
 /// Two old names that clash may stay: real repositories have `xt_TCPMSS.h` and `xt_tcpmss.h`.

@@ -100,6 +100,9 @@ impl Worktree {
                 "the index has something else than the baseline",
             ));
         }
+        if change.old.is_none() {
+            self.check_not_within(path)?;
+        }
         let Some(old) = change.old.as_ref().filter(|_| self.modes) else {
             return Ok(());
         };
@@ -109,6 +112,20 @@ impl Worktree {
             }
             // What is no file or is not there is found by whoever replaces it.
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a new file below a folder that is another repository's: the user's own clone of
+    /// something, which this one does not track.
+    fn check_not_within(&self, path: &str) -> Result<(), ImportError> {
+        let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+        let mut above = above.map(|folder| self.top.join(folder).join(".git"));
+        match above.find(|git| std::fs::symlink_metadata(git).is_ok()) {
+            None => Ok(()),
+            Some(git) => Err(changed(
+                path,
+                &format!("{} is another repository's", shown(&git)),
+            )),
         }
     }
 

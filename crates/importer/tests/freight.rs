@@ -416,6 +416,16 @@ fn large_has_limits_too() {
         usual.code(&taken, &changeset, &large(&["data"])),
         ImporterCode::ChangesetDiffers
     );
+    let names: Vec<String> = (0..1_025).map(|n| format!("data/{n:05}")).collect();
+    let many: Vec<File<'_>> = names
+        .iter()
+        .map(|name| (name.as_str(), false, &b"x"[..]))
+        .collect();
+    let many = forged("import", &[], &many);
+    assert_eq!(
+        usual.code(&taken, &many, &large(&["data"])),
+        ImporterCode::ChangesOverLimit
+    );
     let over = vec![0; Arrival::LARGEST_CHANGESET + 1];
     assert_eq!(
         usual.code(&taken, &over, &large(&["data"])),

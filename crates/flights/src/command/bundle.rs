@@ -202,9 +202,9 @@ pub(super) struct Luggage {
 impl Luggage {
     /// Reads both, and no byte more of either than its limit and one.
     pub(super) fn read((bundle, changeset): (&Path, Option<&Path>)) -> Result<Self, Refusal> {
-        let beside = |file| input::read(file, Arrival::LARGEST_CHANGESET);
+        let beside = |file| input::read_arrival(file, Arrival::LARGEST_CHANGESET);
         Ok(Self {
-            bundle: input::read(bundle, Arrival::LARGEST)?,
+            bundle: input::read_arrival(bundle, Arrival::LARGEST)?,
             changeset: changeset.map(beside).transpose()?,
         })
     }

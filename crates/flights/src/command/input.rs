@@ -2,6 +2,7 @@
 
 use crate::{FlightsCode, state};
 use flightproof_core::{Refusal, escape};
+use rustix::fs::{Mode, OFlags};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -16,6 +17,25 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|e| unreadable(path, e))?;
+    Ok(bytes)
+}
+
+/// As [`read`], of a file that came from elsewhere: an ordinary one, and no link to another.
+///
+/// # Errors
+/// `FILE_UNREADABLE`.
+pub(super) fn read_arrival(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty());
+    let file = std::fs::File::from(file.map_err(|e| unreadable(path, e))?);
+    let found = file.metadata().map_err(|e| unreadable(path, e))?;
+    if !found.is_file() {
+        return Err(unreadable(path, "not an ordinary file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1)
+        .read_to_end(&mut bytes)
         .map_err(|e| unreadable(path, e))?;
     Ok(bytes)
 }

@@ -197,3 +197,45 @@ fn a_commit_with_large_files_is_certified_with_what_travelled_beside_it() {
         run.text
     );
 }
+
+#[test]
+fn what_is_no_ordinary_file_is_not_waited_for_nor_followed() {
+    let environment = Environment::with_pricing();
+    assert_eq!(create(&environment, "main", "candidate", &[]).code, 0);
+    let file = environment.path("c.bundle");
+    let away = environment.path("away.bundle");
+    fs::rename(&file, &away).unwrap();
+    let places: [(&str, &dyn Fn()); 5] = [
+        ("a pipe", &|| {
+            let made = std::process::Command::new("mkfifo").arg(&file).status();
+            assert!(made.unwrap().success());
+        }),
+        ("a link to it", &|| {
+            std::os::unix::fs::symlink(&away, &file).unwrap()
+        }),
+        ("a link to a secret", &|| {
+            std::os::unix::fs::symlink("/etc/shadow", &file).unwrap()
+        }),
+        ("a device", &|| {
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap()
+        }),
+        ("a folder", &|| fs::create_dir(&file).unwrap()),
+    ];
+    for (what, place) in places {
+        place();
+        let run = check(&environment, "main", &["--format", "json"]);
+        assert_eq!(
+            run.json()["code"],
+            "flights/FILE_UNREADABLE",
+            "{what}: {}",
+            run.text
+        );
+        if what == "a folder" {
+            fs::remove_dir(&file).unwrap();
+        } else {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+    fs::rename(&away, &file).unwrap();
+    assert_eq!(check(&environment, "main", &[]).code, 0);
+}

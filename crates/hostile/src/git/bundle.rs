@@ -1,6 +1,7 @@
 //! Bundles nobody should trust: forged headers, packs, deltas, trees and commits.
 
 mod commits;
+mod corners;
 mod deltas;
 mod encode;
 mod envelope;
@@ -44,6 +45,7 @@ pub fn bundle_attacks() -> Vec<BundleAttack> {
         deltas::attacks(&world),
         trees::attacks(&world),
         commits::attacks(&world),
+        corners::attacks(&world),
     ]
     .concat()
 }

@@ -55,12 +55,10 @@ impl Inflater {
     }
 }
 
-/// Method 8, a window of at most 32 KiB, a check that divides by 31, and no preset dictionary.
+/// Method 8 with a window of 32 KiB, which every git writes: readers differ in what they do with a copy
+/// from beyond a smaller one. A check that divides by 31, and no preset dictionary.
 fn is_plain_zlib([method, flags]: [u8; 2]) -> bool {
-    method & 15 == 8
-        && method >> 4 <= 7
-        && flags & 0x20 == 0
-        && u16::from_be_bytes([method, flags]) % 31 == 0
+    method == 0x78 && flags & 0x20 == 0 && u16::from_be_bytes([method, flags]) % 31 == 0
 }
 
 /// The checksum of RFC 1950.

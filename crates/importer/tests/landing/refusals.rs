@@ -19,7 +19,7 @@ type Act = fn(&Yard);
 
 #[test]
 fn work_that_is_not_committed_is_never_overwritten() {
-    let acts: [(&str, Act); 17] = [
+    let acts: [(&str, Act); 20] = [
         ("an edit", |y| write(&y.top, CHANGED, "mine\n")),
         ("an edit of a file that goes", |y| {
             write(&y.top, DELETED, "mine\n")
@@ -59,6 +59,16 @@ fn work_that_is_not_committed_is_never_overwritten() {
         }),
         ("a file of another case at an added path", |y| {
             write(&y.top, "src/deep/er/NEW.rs", "mine\n");
+        }),
+        ("a repository of the user's above an added path", |y| {
+            run_git(&y.program, &y.top, &["init", "-q", "src/deep"]);
+        }),
+        ("a working tree of another repository above it", |y| {
+            write(&y.top, "src/deep/er/.git", "gitdir: /nonexistent\n");
+        }),
+        ("a repository that is a link above it", |y| {
+            std::fs::create_dir_all(y.top.join("src/deep")).unwrap();
+            symlink("/nonexistent", y.top.join("src/deep/.git")).unwrap();
         }),
         ("another mode", |y| executable(&y.top.join(CHANGED))),
         ("a staged edit", |y| {
