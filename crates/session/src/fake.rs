@@ -76,7 +76,7 @@ impl Session for FakeSession {
         &self.recording.attestation
     }
 
-    fn call(&mut self, request: &Request, _payload: &[u8]) -> Result<Reply, SessionError> {
+    fn call(&mut self, request: &Request, payload: &[u8]) -> Result<Reply, SessionError> {
         let Step::Call {
             request: recorded,
             reply,
@@ -86,6 +86,15 @@ impl Session for FakeSession {
         };
         if *recorded != *request {
             return Err(self.mismatch(&difference(&recorded, request)));
+        }
+        let announced = match request {
+            // A replay has no dependencies at hand, only their digest.
+            Request::Put { bytes, .. } if !payload.is_empty() => *bytes,
+            _ => 0,
+        };
+        if payload.len() as u64 != announced {
+            let what = format!("{} bytes beside a request for {announced}", payload.len());
+            return Err(self.mismatch(&what));
         }
         Ok(*reply)
     }
@@ -194,7 +203,7 @@ pub(crate) mod tests {
     #[test]
     fn the_recorded_path_is_answered_as_recorded() {
         let mut session = two_steps();
-        assert_eq!(session.call(&promote("a"), b"payload").unwrap(), probe());
+        assert_eq!(session.call(&promote("a"), b"").unwrap(), probe());
         assert_eq!(session.events().unwrap().pids, 1);
         assert!(session.close().unwrap().is_clean());
         assert!(session.close().unwrap().is_clean());
@@ -205,13 +214,14 @@ pub(crate) mod tests {
     #[test]
     fn unknown_out_of_order_altered_and_repeated_requests_are_refused() {
         type Attack = fn(&mut FakeSession) -> Result<(), SessionError>;
-        let attacks: [Attack; 4] = [
-            |s| s.call(&Request::Probe, b"payload").map(drop),
-            |s| s.call(&promote("b"), b"payload").map(drop),
+        let attacks: [Attack; 5] = [
+            |s| s.call(&Request::Probe, b"").map(drop),
+            |s| s.call(&promote("b"), b"").map(drop),
+            |s| s.call(&promote("a"), b"bytes nobody asked for").map(drop),
             |s| s.events().map(drop),
             |s| {
-                s.call(&promote("a"), b"payload")?;
-                s.call(&promote("a"), b"payload").map(drop)
+                s.call(&promote("a"), b"")?;
+                s.call(&promote("a"), b"").map(drop)
             },
         ];
         for attack in attacks {

@@ -24,6 +24,8 @@ enum Answer {
     Silence,
     /// It switches to raw bytes, sends these, and closes.
     Raw(Vec<u8>),
+    /// The same, piece by piece with a pause before each.
+    Paced(Vec<Vec<u8>>),
 }
 
 /// A socket with a scripted engine behind it.
@@ -155,15 +157,30 @@ fn serve(
                 "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             );
         }
-        Answer::Raw(bytes) => {
-            let _ = stream.write_all(
+        Answer::Raw(bytes) => stream_pieces(&mut stream, &mut reader, &[bytes], Duration::ZERO),
+        Answer::Paced(pieces) => stream_pieces(&mut stream, &mut reader, &pieces, PAUSE),
+    }
+}
+
+/// Between two pieces of a stream: long enough for each to be read by itself.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Switches to raw bytes.
+fn stream_pieces(
+    stream: &mut UnixStream,
+    reader: &mut BufReader<UnixStream>,
+    pieces: &[Vec<u8>],
+    pause: Duration,
+) {
+    let _ = stream.write_all(
                 b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
             );
-            // As an engine does: first it takes what it is sent.
-            let mut taken = [0; 7];
-            let _ = reader.read_exact(&mut taken);
-            let _ = stream.write_all(&bytes);
-        }
+    // As an engine does: first it takes what it is sent.
+    let mut taken = [0; 7];
+    let _ = reader.read_exact(&mut taken);
+    for piece in pieces {
+        std::thread::sleep(pause);
+        let _ = stream.write_all(piece);
     }
 }
 
@@ -287,6 +304,63 @@ fn a_stream_that_is_not_as_it_must_be_loses_the_session_and_says_why() {
         assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
         assert!(refused.detail.contains(why), "{why}: {refused}");
         assert!(fake.removed(), "{why}");
+    }
+}
+
+/// What came of an engine that answers with this stream: the refusal, and whether the greeting was
+/// taken for one.
+fn streamed(pieces: Vec<Vec<u8>>) -> (SessionError, bool) {
+    let fake = Fake::new(move |asked, _| {
+        asked
+            .contains("/attach")
+            .then(|| Answer::Paced(pieces.clone()))
+    });
+    let refused = fake.open();
+    assert!(fake.removed());
+    // What comes after a greeting is a look at the container, which this engine does not have.
+    let greeted = refused.code == SessionCode::EngineFault && refused.detail.contains("inspect");
+    (refused, greeted)
+}
+
+/// Rows 10, 13, 14: wherever frames begin and end, whatever stands between them and however late
+/// they come, it is the same greeting.
+#[test]
+fn a_greeting_is_the_same_in_every_division_into_frames() {
+    let hello = hello();
+    for at in 1..hello.len() {
+        let (first, rest) = hello.split_at(at);
+        let pieces = vec![
+            frame(1, first),
+            frame(1, b""),
+            frame(2, b"a word on the other stream"),
+            frame(1, rest),
+        ];
+        let (refused, greeted) = streamed(pieces);
+        assert!(greeted, "cut at {at}: {refused}");
+    }
+    // The pieces of the line need not be those of the frames.
+    let bytes: Vec<Vec<u8>> = frame(1, &hello).chunks(1).map(<[u8]>::to_vec).collect();
+    let (refused, greeted) = streamed(bytes);
+    assert!(greeted, "{refused}");
+}
+
+/// Rows 10, 11: a stream that ends anywhere before the end of its greeting is lost, and so is one of
+/// which a frame is of another type.
+#[test]
+fn a_greeting_that_is_cut_or_of_another_type_is_none() {
+    let whole = frame(1, &hello());
+    for at in 0..whole.len() {
+        let (refused, greeted) = streamed(vec![whole[..at].to_vec()]);
+        assert!(!greeted, "cut at {at}");
+        let code = match at {
+            0 => SessionCode::StartFailed,
+            _ => SessionCode::SessionLost,
+        };
+        assert_eq!(refused.code, code, "cut at {at}: {refused}");
+    }
+    for kind in (0..=255).filter(|kind| *kind != 1) {
+        let (refused, greeted) = streamed(vec![frame(kind, &hello())]);
+        assert!(!greeted, "type {kind}: {refused}");
     }
 }
 
