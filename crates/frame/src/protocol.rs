@@ -35,6 +35,8 @@ pub mod layout {
     pub const EXE: &str = "/exe";
     /// Scratch and working directory of a case; emptied after each.
     pub const CASE: &str = "/case";
+    /// What Debian's Node library reads of itself when it is started.
+    pub const NODE: &str = "/usr/share/nodejs";
     /// An agent's program, bound read-only into a session that is opened for one.
     pub const AGENT_PROGRAM: &str = "/runner/agent";
     /// Everything an agent may write: its checkout and its home.

@@ -24,11 +24,12 @@ use std::path::Path;
 /// Where the tree is put together; the session has a mount point there that nobody uses.
 const SITE: &str = "/tmp";
 /// What of the session is in it, each as it is there: a link, a directory, a device.
-const SHOWN: [&str; 14] = [
+const SHOWN: [&str; 15] = [
     "/usr/bin",
     "/usr/lib",
     "/usr/lib32",
     "/usr/lib64",
+    layout::NODE,
     "/bin",
     "/lib",
     "/lib32",

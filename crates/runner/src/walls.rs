@@ -110,6 +110,7 @@ impl Walls {
             "/usr/lib",
             "/usr/lib32",
             "/usr/lib64",
+            layout::NODE,
             "/lib",
             "/lib32",
             "/lib64",

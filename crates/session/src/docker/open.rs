@@ -59,13 +59,15 @@ pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, 
     Ok(session)
 }
 
-/// Podman takes the option for a path on its own machine, where none of ours is.
+/// Podman takes the profile for a path on its own machine, and lets nobody attach before the start, when
+/// our program goes in.
 fn takes_our_profile(engine: &Engine) -> Result<(), SessionError> {
     let parts = &engine.facts().parts;
     match parts.iter().find(|(name, _)| name.contains("Podman")) {
         None => Ok(()),
         Some((name, version)) => Err(SessionCode::Shortfall.refuse(format_args!(
-            "{name} {version} takes no profile of system calls over its interface"
+            "{name} {version} takes no profile of system calls over its interface, and no program before the \
+             start"
         ))),
     }
 }

@@ -15,14 +15,18 @@ use std::collections::BTreeMap;
 /// Schema of a profile.
 const SCHEMA: &str = "flightproof/toolchain/1";
 /// Every profile, by name.
-const PROFILES: [(&str, &str); 4] = [
+const PROFILES: [(&str, &str); 5] = [
     ("c", include_str!("../../profiles/c.toml")),
     ("go", include_str!("../../profiles/go.toml")),
+    ("node", include_str!("../../profiles/node.toml")),
     ("python", include_str!("../../profiles/python.toml")),
     ("rust", include_str!("../../profiles/rust.toml")),
 ];
 /// Programs of ours that a build uses.
-const HELPERS: [(&str, &str); 1] = [("freeze.py", include_str!("../../profiles/freeze.py"))];
+const HELPERS: [(&str, &str); 2] = [
+    ("bundle.py", include_str!("../../profiles/bundle.py")),
+    ("freeze.py", include_str!("../../profiles/freeze.py")),
+];
 /// Most diagnostics of one build.
 const MAX_DIAGNOSTICS: usize = 400;
 /// Longest message kept, bytes.

@@ -25,7 +25,7 @@ fn every_profile_is_read_whole_and_named_for_its_file() {
     }
     let refused = Profile::named("cobol").unwrap_err();
     assert_eq!(refused.code, SessionCode::ProfileUnknown);
-    assert_eq!(refused.detail, "cobol; known are c, go, python, rust");
+    assert_eq!(refused.detail, "cobol; known are c, go, node, python, rust");
 }
 
 #[test]
@@ -63,6 +63,9 @@ fn a_toolchain_that_is_missing_strange_or_too_old_is_named_with_its_cure() {
         ("python", "Python 3.9.18", false),
         ("go", "go version go1.19.8 linux/amd64", true),
         ("go", "go version go1.9 linux/amd64", false),
+        ("node", "v18.20.4", true),
+        ("node", "v16.20.2", false),
+        ("node", "node: not found", false),
         ("rust", "rustc 1.95.0 (59807616e 2026-04-14)", true),
         ("rust", "rustc 1.70.0 (90c541806 2023-05-31)", false),
     ];
@@ -82,6 +85,7 @@ fn what_would_have_to_be_fetched_is_refused_and_its_twin_is_not() {
         ("python", "requirements.txt", "requirements.md"),
         ("python", "tools/setup.py", "tools/set_up.py"),
         ("go", "go.sum", "go.mod"),
+        ("node", "package-lock.json", "package.json"),
     ] {
         let profile = Profile::named(name).unwrap();
         let refused = profile.check(paths(&[good, bad]).iter()).unwrap_err();
@@ -105,4 +109,7 @@ fn errors_are_found_in_what_compilers_say_and_nothing_else_is() {
     let found = Profile::named("python").unwrap().diagnostics(said);
     assert_eq!((found[0].file.as_str(), found[0].line), ("pricing.py", 7));
     assert_eq!(found[0].message, "invalid syntax");
+    let said = b"/flight/src/lib/price.js:4: error: SyntaxError: Unexpected token\n";
+    let found = Profile::named("node").unwrap().diagnostics(said);
+    assert_eq!((found[0].file.as_str(), found[0].line), ("lib/price.js", 4));
 }

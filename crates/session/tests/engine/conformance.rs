@@ -23,7 +23,7 @@ pub(crate) trait Backend {
 }
 
 const LIFETIME: Duration = Duration::from_secs(300);
-const WALL_MS: u64 = 120_000;
+pub(crate) const WALL_MS: u64 = 120_000;
 const MANIFEST: &str = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 const LOCK: &str = "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\n";
 const CANDIDATE: &str = include_str!("candidate.rs");
@@ -379,7 +379,7 @@ fn peak_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-fn tree(files: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn tree(files: &[(&str, &str)]) -> Vec<u8> {
     let files = files
         .iter()
         .map(|(path, text)| (path.parse().unwrap(), false, text.as_bytes()));
@@ -388,7 +388,7 @@ fn tree(files: &[(&str, &str)]) -> Vec<u8> {
         .bytes
 }
 
-fn order() -> BuildOrder {
+pub(crate) fn order() -> BuildOrder {
     BuildOrder {
         program: "demo".to_owned(),
         target: BuildTarget::Bin {
@@ -402,7 +402,7 @@ fn order() -> BuildOrder {
     }
 }
 
-fn case(words: &[&str]) -> CaseRun {
+pub(crate) fn case(words: &[&str]) -> CaseRun {
     CaseRun {
         program: "demo".to_owned(),
         args: words.iter().map(|w| (*w).to_owned()).collect(),

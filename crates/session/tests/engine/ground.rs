@@ -104,8 +104,14 @@ pub(crate) fn program() -> PathBuf {
 
 /// The id of the session image, which is built if the engine does not have it yet.
 pub(crate) fn session_image(endpoint: &Endpoint) -> Digest {
+    session_image_with(endpoint, &[])
+}
+
+/// The same with another toolchain in it.
+pub(crate) fn session_image_with(endpoint: &Endpoint, arguments: &[&str]) -> Digest {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/session-image");
     let mut command = Command::new(script);
+    command.args(arguments);
     point_at(&mut command, endpoint);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -6,6 +6,7 @@ mod conformance;
 mod faults;
 mod ground;
 mod live_docker;
+mod live_languages;
 mod live_owners;
 mod live_remote;
 mod local;
