@@ -26,6 +26,8 @@ class Home:
         self.place = Path(tempfile.mkdtemp(prefix="bench-import-", dir=place))
         self.repo = self.place / "repo"
         self.state = self.place / "state"
+        # Only the very first import of a user makes the ledger: the others find one.
+        self.ledger = self.place / "ledger"
         self.bundle = self.place / "work.bundle"
         self.repo.mkdir()
         git(self.repo, "init", "-q")
@@ -44,6 +46,10 @@ class Home:
         head = git(self.repo, "rev-parse", "HEAD")
         create = ["bundle", "create", "--repo", self.repo, "--baseline", self.baseline, "--head", head]
         subprocess.run([tools.program, *create, "-o", self.bundle], check=True, stdout=subprocess.DEVNULL)
+        self.ledger.mkdir(mode=0o700)
+        found = {**os.environ, "FLIGHTPROOF_STATE": str(self.ledger)}
+        recover = [tools.program, "import", "recover", "--repo", self.repo]
+        subprocess.run(recover, check=True, stdout=subprocess.DEVNULL, env=found)
 
     def path(self, number):
         return self.repo / f"folder-{number // FOLDER // 10}" / f"{number // FOLDER % 10}" / f"file-{number}"
@@ -56,7 +62,7 @@ class Home:
         git(self.repo, "reset", "-q", "--hard", self.baseline)
         git(self.repo, "status", "--porcelain")
         shutil.rmtree(self.state, ignore_errors=True)
-        self.state.mkdir(mode=0o700)
+        shutil.copytree(self.ledger, self.state)
         for found in self.store().iterdir():
             if found.name == "pack":
                 for pack in set(found.iterdir()) - self.packs:

@@ -97,6 +97,9 @@ pub struct PlanChange {
     /// Paths where files may be large, up to 16 MiB each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub large: Vec<RelPath>,
+    /// Names of files and folders that are protected as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// If present, only these paths and what lies below them fly; every change must be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrow: Option<Vec<RelPath>>,

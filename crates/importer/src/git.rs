@@ -252,11 +252,13 @@ impl Place<'_> {
         }
     }
 
-    /// Where a write must be on disk before it is believed.
+    /// Where a write must be on disk before it is believed. A scratch repository is gone a moment later,
+    /// and git would wait for the disk three times for a pack in it.
     fn fsync(self) -> Option<&'static str> {
         match self {
             Self::Host(_) => Some("core.fsync=all"),
-            Self::Scratch(_) | Self::Index(..) | Self::Nowhere => None,
+            Self::Scratch(_) | Self::Index(..) => Some("core.fsync=none"),
+            Self::Nowhere => None,
         }
     }
 }

@@ -7,11 +7,13 @@ use flightproof_evidence::Change;
 /// With no grant at all: everything but what is protected. With grants: what lies at or below one
 /// of them, by whole segments. A protected path needs a grant that names exactly it.
 ///
-/// Files at or below a path of the second list may be large; such a path is no grant by itself.
+/// Files at or below a path of the second list may be large; such a path is no grant by itself. Names of
+/// the third are protected beside those of [`PROTECTED`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     paths: Vec<RelPath>,
     large: Vec<RelPath>,
+    protected: Vec<String>,
 }
 
 impl Grants {
@@ -20,6 +22,7 @@ impl Grants {
         Self {
             paths: paths.into_iter().collect(),
             large: Vec::new(),
+            protected: Vec::new(),
         }
     }
 
@@ -27,6 +30,13 @@ impl Grants {
     #[must_use]
     pub fn with_large(mut self, paths: impl IntoIterator<Item = RelPath>) -> Self {
         self.large.extend(paths);
+        self
+    }
+
+    /// The same, with these names of files and folders protected as well, in any case.
+    #[must_use]
+    pub fn protecting<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.protected.extend(names.into_iter().map(name::fold));
         self
     }
 
@@ -52,26 +62,31 @@ impl Grants {
         if !self.paths.is_empty() && !self.paths.iter().any(|grant| path.is_within(grant)) {
             return Err(ImporterCode::PathNotGranted.refuse(path));
         }
-        match protection(path) {
+        match self.protection(path) {
             Some(rule) => Err(ImporterCode::ProtectedPath.refuse(format!("{path} ({rule})"))),
             None => Ok(()),
         }
     }
-}
 
-/// The rule that protects a path: any of its segments may be the protected name, in any case.
-fn protection(path: &RelPath) -> Option<&'static str> {
-    path.segments().find_map(|segment| {
-        // Whatever some file system takes for the name is the name.
-        let segment = name::fold(segment);
-        PROTECTED.iter().copied().find(|name| *name == segment)
-    })
+    /// The name that protects a path: any of its segments may be it, in any case.
+    fn protection(&self, path: &RelPath) -> Option<&str> {
+        path.segments().find_map(|segment| {
+            // Whatever some file system takes for the name is the name.
+            let segment = name::fold(segment);
+            let own = self.protected.iter().map(String::as_str);
+            PROTECTED
+                .iter()
+                .copied()
+                .chain(own)
+                .find(|name| *name == segment)
+        })
+    }
 }
 
 /// Names of files and folders, in lower case, that act outside the program that is judged.
 ///
-/// `.cargo`, `rust-toolchain*`, `build.rs` and manifests are not here: the certifier's dependency
-/// rules refuse them with reasons of their own, and would never be reached.
+/// [`BUILD`] and manifests are not here: the certifier's dependency rules refuse them with reasons of
+/// their own, and would never be reached.
 pub const PROTECTED: &[&str] = &[
     // Git and what stands on it: filters, submodules, hooks, names, large-file servers.
     ".gitattributes",
@@ -138,6 +153,14 @@ pub const PROTECTED: &[&str] = &[
     ".windsurfrules",
     ".aider.conf.yml",
     ".mcp.json",
+];
+
+/// Names of what runs when a crate is built, in lower case: protected where no certifier looks at them.
+pub const BUILD: &[&str] = &[
+    "build.rs",
+    ".cargo",
+    "rust-toolchain",
+    "rust-toolchain.toml",
 ];
 
 #[cfg(test)]
@@ -225,6 +248,36 @@ mod tests {
         for name in PROTECTED {
             assert_eq!(*name, name::fold(name));
             assert!(!name.contains('/'));
+        }
+    }
+
+    #[test]
+    fn more_names_can_be_protected_and_all_of_them_are_written_down() {
+        let change = |path: &str| Change {
+            path: RelPath::new(path).unwrap(),
+            old: None,
+            new: None,
+        };
+        let grants =
+            Grants::default().protecting(["Deploy.SH"].into_iter().chain(BUILD.iter().copied()));
+        for path in [
+            "ops/deploy.sh",
+            "a/build.rs",
+            ".cargo/config.toml",
+            "makefile",
+        ] {
+            let refused = grants.check(&[change(path)]).unwrap_err();
+            assert_eq!(refused.code, ImporterCode::ProtectedPath, "{path}");
+        }
+        assert!(grants.check(&[change("deploy.shx")]).is_ok());
+        assert!(Grants::default().check(&[change("ops/deploy.sh")]).is_ok());
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/import.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for name in PROTECTED.iter().chain(BUILD) {
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "{name} is not in docs/import.md"
+            );
         }
     }
 }

@@ -57,7 +57,7 @@ pub use checkout::{Checkout, checkout};
 pub use clearance::Clearance;
 pub use code::{ImportError, ImporterCode};
 pub use git::{Git, Version};
-pub use grant::{Grants, PROTECTED};
+pub use grant::{BUILD, Grants, PROTECTED};
 pub use host::Host;
 pub use judge::Rules;
 pub use objects::Kind;

@@ -8,6 +8,7 @@ use crate::format::Member;
 use crate::paws::{Changeset, Entry, shown};
 use crate::payload::Sink;
 use flightproof_core::RelPath;
+use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
@@ -85,12 +86,22 @@ impl Staging {
                 .map_err(|e| io(format_args!("create \"{path}\""), e))?;
         }
         let few = changes.changes().len() + missing.len() <= FEW;
-        let mut inodes = Vec::new();
+        let (mut inodes, mut files) = (Vec::new(), Vec::new());
         for (number, change) in changes.changes().iter().enumerate() {
-            inodes.push(match change.entry() {
-                Some(entry) => self.inode(number, entry, few)?,
-                None => 0,
-            });
+            let Some(entry) = change.entry() else {
+                inodes.push(0);
+                continue;
+            };
+            let (file, inode) = self.staged(number, entry)?;
+            inodes.push(inode);
+            if few {
+                // Begins to write it, so that the first one that is waited for takes all along.
+                let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+                files.push((file, entry));
+            }
+        }
+        for (file, entry) in &files {
+            rustix::fs::fsync(file).map_err(|e| unstaged(entry, e))?;
         }
         if few {
             sync(&self.slots)?;
@@ -109,13 +120,11 @@ impl Staging {
             .st_ino)
     }
 
-    fn inode(&self, number: usize, entry: &Entry, durable: bool) -> Result<u64, ArchiveError> {
-        let failed = |e| io(format_args!("stage \"{}\"", entry.path), e);
-        let file = open_file(&self.slots, &number.to_string()).map_err(failed)?;
-        if durable {
-            rustix::fs::fsync(&file).map_err(failed)?;
-        }
-        Ok(rustix::fs::fstat(&file).map_err(failed)?.st_ino)
+    /// A staged file and its inode.
+    fn staged(&self, number: usize, entry: &Entry) -> Result<(File, u64), ArchiveError> {
+        let file = open_file(&self.slots, &number.to_string()).map_err(|e| unstaged(entry, e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| unstaged(entry, e))?;
+        Ok((file, stat.st_ino))
     }
 }
 
@@ -146,6 +155,10 @@ impl Sink for Slots<'_> {
         file.write_all(bytes)
             .map_err(|e| io(format_args!("stage {}", shown(member.path())), e))
     }
+}
+
+fn unstaged(entry: &Entry, error: Errno) -> ArchiveError {
+    io(format_args!("stage \"{}\"", entry.path), error)
 }
 
 pub(super) fn sync(dir: impl AsFd) -> Result<(), ArchiveError> {

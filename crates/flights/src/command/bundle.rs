@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
-    Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, capture, check_bundle,
+    self as importer, Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, capture,
+    check_bundle,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,9 @@ pub(super) struct RuleArgs {
     /// beside the bundle. This alone grants nothing.
     #[arg(long, value_name = "PATH")]
     large: Vec<RelPath>,
+    /// A name of a file or folder that is protected as well, in any case (repeatable).
+    #[arg(long, value_name = "NAME")]
+    protect: Vec<String>,
     /// Author and committer the commit must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(super) identity: Option<String>,
@@ -122,7 +126,7 @@ fn create(
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
     let desk = Desk::open(repo)?;
-    let grants = rules.grants();
+    let grants = rules.grants_unjudged();
     let request = CaptureRequest {
         name: "",
         baseline,
@@ -168,7 +172,7 @@ fn check(
 ) -> Result<Report, Refusal> {
     let luggage = Luggage::read(files)?;
     let desk = Desk::open(repo)?;
-    let grants = rules.grants();
+    let grants = rules.grants_unjudged();
     let arrival = Arrival {
         parcel: luggage.parcel(),
         baseline,
@@ -237,7 +241,14 @@ impl Desk {
 
 impl RuleArgs {
     pub(super) fn grants(&self) -> Grants {
-        Grants::new(self.grants.iter().cloned()).with_large(self.large.iter().cloned())
+        Grants::new(self.grants.iter().cloned())
+            .with_large(self.large.iter().cloned())
+            .protecting(self.protect.iter().map(String::as_str))
+    }
+
+    /// The same, with what runs in a build protected: nobody has judged it.
+    pub(super) fn grants_unjudged(&self) -> Grants {
+        self.grants().protecting(importer::BUILD.iter().copied())
     }
 }
 

@@ -46,6 +46,9 @@ pub(super) struct FlightArgs {
     /// A path where files may be large, up to 16 MiB each (repeatable). This alone grants nothing.
     #[arg(long, value_name = "PATH")]
     large: Vec<RelPath>,
+    /// A name of a file or folder that is protected as well, in any case (repeatable).
+    #[arg(long, value_name = "NAME")]
+    protect: Vec<String>,
     /// Let changes at and below this path come in though no build compiles them and no case runs them:
     /// a script, another platform's code, a package that is not built (repeatable).
     #[arg(long, value_name = "PATH")]
@@ -201,6 +204,7 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
     order.large = args.flight.large.clone();
+    order.protect = args.flight.protect.clone();
     order.uncompiled.clone_from(&args.flight.uncompiled);
     order.identity = args.flight.identity.clone();
     order.admit = args.flight.admit.clone();

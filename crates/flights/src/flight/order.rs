@@ -44,6 +44,8 @@ pub struct Order {
     pub grants: Option<Vec<RelPath>>,
     /// Paths where files may be large.
     pub large: Vec<RelPath>,
+    /// Names that are protected as well.
+    pub protect: Vec<String>,
     /// The part of the tree that flies in place of the whole.
     pub narrow: Option<Narrowing>,
     /// Paths whose changes may come in though no build compiles them.
@@ -90,6 +92,7 @@ impl Order {
             candidate: candidate.to_owned(),
             grants: None,
             large: Vec::new(),
+            protect: Vec::new(),
             narrow: None,
             uncompiled: Vec::new(),
             identity: None,
@@ -121,6 +124,7 @@ impl Order {
         order.plan = Some(plan.name.clone());
         order.grants = plan.change.grants.clone();
         order.large = plan.change.large.clone();
+        order.protect = plan.change.protect.clone();
         order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
         order.uncompiled = plan.change.uncompiled.clone();
         order.identity = plan.change.identity.clone();
@@ -152,7 +156,9 @@ impl Order {
     /// What the author may touch.
     pub(crate) fn rules(&self) -> Grants {
         let grants = Grants::new(self.grants.clone().unwrap_or_default());
-        grants.with_large(self.large.clone())
+        grants
+            .with_large(self.large.clone())
+            .protecting(self.protect.iter().map(String::as_str))
     }
 
     /// Reads the policy that the certificate is bound to.
@@ -186,6 +192,9 @@ impl Order {
         });
         if !self.large.is_empty() {
             input["large"] = json!(self.large);
+        }
+        if !self.protect.is_empty() {
+            input["protect"] = json!(self.protect);
         }
         input
     }

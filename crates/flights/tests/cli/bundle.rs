@@ -239,3 +239,33 @@ fn what_is_no_ordinary_file_is_not_waited_for_nor_followed() {
     fs::rename(&away, &file).unwrap();
     assert_eq!(check(&environment, "main", &[]).code, 0);
 }
+
+#[test]
+fn what_runs_in_a_build_and_what_the_operator_names_is_protected() {
+    let environment = Environment::with_pricing();
+    let files = |name: &str| BTreeMap::from([(name.to_owned(), "fn main() {}\n".to_owned())]);
+    environment.candidate("script", &files("build.rs"));
+    environment.candidate("deploy", &files("ops/deploy.sh"));
+    let make = |branch: &str, more: &[&str]| create(&environment, "main", branch, more);
+    let run = make("script", &[]);
+    assert!(
+        run.stdout.contains("importer/PROTECTED_PATH: build.rs"),
+        "{}",
+        run.text
+    );
+    assert_eq!(make("script", &["--grant", "build.rs"]).code, 0);
+    assert_eq!(make("deploy", &[]).code, 0);
+    let run = make("deploy", &["--protect", "DEPLOY.sh"]);
+    assert!(
+        run.stdout
+            .contains("importer/PROTECTED_PATH: ops/deploy.sh"),
+        "{}",
+        run.text
+    );
+    let run = make("deploy", &["--protect", "ops", "--grant", "ops"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    assert_eq!(
+        make("deploy", &["--protect", "ops", "--grant", "ops/deploy.sh"]).code,
+        0
+    );
+}

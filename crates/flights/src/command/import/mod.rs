@@ -130,7 +130,10 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     let now = state::unix_seconds();
     let left = importer::recover_repository(&desk.git, &desk.host, &mut ledger, now)?;
     show::recovered(&left.iter().map(flight::settled).collect::<Vec<_>>());
-    let grants = args.rules.grants();
+    let grants = match args.voucher.vouches() {
+        true => args.rules.grants(),
+        false => args.rules.grants_unjudged(),
+    };
     let arrival = Arrival {
         parcel: luggage.parcel(),
         baseline: args.baseline,

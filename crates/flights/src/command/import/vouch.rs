@@ -44,6 +44,13 @@ pub(super) struct VoucherArgs {
     uncertified_i_know: bool,
 }
 
+impl VoucherArgs {
+    /// Whether a certificate speaks for the commit.
+    pub(super) fn vouches(&self) -> bool {
+        self.certificate.is_some()
+    }
+}
+
 /// The right to land a checked commit: by its certificate, or by the word of whoever asks.
 ///
 /// # Errors
