@@ -125,6 +125,8 @@ pub struct Evidence<'a> {
     pub witness: WitnessClaim,
     /// The mutation run.
     pub mutation: MutationClaim,
+    /// What it descends from.
+    pub lineage: LineageClaim,
     /// What the agent that made the commit has cost, if one did.
     pub spend: Option<SpendClaim>,
 }
@@ -281,10 +283,7 @@ fn inputs(evidence: &Evidence<'_>) -> Result<Inputs, CertifierError> {
         },
         mutation: evidence.mutation.clone(),
         capture: capture(evidence),
-        lineage: LineageClaim {
-            depth: 0,
-            parent: None,
-        },
+        lineage: evidence.lineage.clone(),
         spend: evidence.spend.clone(),
     })
 }

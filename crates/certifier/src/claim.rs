@@ -99,12 +99,31 @@ pub enum WitnessKind {
     Cases,
 }
 
-/// What the cases said about the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// What the cases said about the baseline, each run once in a session of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BaselineResult {
     /// The baseline was not run: whether a case tells the two apart is unknown.
-    NotRun,
+    NotRun {},
+    /// What the cases run could not be built of the baseline: a new program, or one that uses what is
+    /// new.
+    Unbuilt {},
+    /// The cases ran.
+    Ran {
+        /// Numbers of those that did not meet their expectation, from 1 in the order of the witness,
+        /// ascending.
+        failed: Vec<u64>,
+    },
+}
+
+impl BaselineResult {
+    /// How many cases failed on a baseline that ran.
+    pub fn failed(&self) -> u64 {
+        match self {
+            Self::NotRun {} | Self::Unbuilt {} => 0,
+            Self::Ran { failed } => failed.len() as u64,
+        }
+    }
 }
 
 /// `image-digest`: does not claim that the toolchain is benign.
@@ -291,13 +310,13 @@ pub struct CaptureClaim {
     pub limits: BTreeMap<String, u64>,
 }
 
-/// `lineage`.
+/// `lineage`: does not claim that anybody looked at what came before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LineageClaim {
-    /// Generations since a baseline no flight made: 0.
+    /// Certificates from here down to a baseline that no certificate was given for.
     pub depth: u64,
-    /// The parent certificate's id; none.
+    /// The id of the baseline's certificate; absent at depth 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Digest>,
 }

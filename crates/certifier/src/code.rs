@@ -172,9 +172,12 @@ flightproof_core::refusal_codes! {
         /// Build and execution happened in different sessions.
         SessionMismatch = "SESSION_MISMATCH", Evidence,
             "the program was built in another session than it ran in", "what was attested for one session says nothing about another", "build and run in one session";
-        /// A generation depth or parent this version does not verify.
-        LineageUnsupported = "LINEAGE_UNSUPPORTED", Evidence,
-            "the certificate builds on other certificates", "this version verifies a first generation only, and a parent that is not checked proves nothing", "verify with a version that walks the lineage";
+        /// More generations than anybody looks back over.
+        LineageTooDeep = "LINEAGE_TOO_DEEP", Evidence,
+            "too many certificates build on each other", "each generation is judged against the one before, and nobody but its author may have looked at any of them", "have a person review the baseline, and certify the next commit without a parent";
+        /// A lineage that does not lead down to a commit no flight made.
+        LineageBroken = "LINEAGE_BROKEN", Evidence,
+            "the certificates that this one builds on do not lead down to its beginning", "a parent that is missing, of another commit or at another depth proves nothing", "give every certificate of the lineage with --parent, from the baseline's down to the one without a parent";
         // policy
         /// The policy file breaks its schema.
         PolicyInvalid = "POLICY_INVALID", Configuration,
@@ -209,6 +212,9 @@ flightproof_core::refusal_codes! {
         /// Less than the whole tree flew.
         NarrowedNotAllowed = "NARROWED_NOT_ALLOWED", Policy,
             "only a part of the tree flew", "whether the rest of the tree still builds with the change is not known", "set allow.narrowed if the part stands for itself, or fly the whole tree";
+        /// No case failed on the baseline.
+        NothingFixed = "NOTHING_FIXED", Policy,
+            "no case of the witness failed on the baseline", "the policy wants a fix to fix something, and nothing shows that this commit does", "add a case that the baseline answers wrongly, or leave require.failed_on_baseline out of the policy";
         /// Code came along that nothing compiled.
         UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
             "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";

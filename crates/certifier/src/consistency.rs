@@ -3,9 +3,9 @@
 //! good enough.
 
 use crate::certificate::{Admission, Statement, Subject};
-use crate::claim::{Inputs, MutationClaim};
+use crate::claim::{BaselineResult, Inputs, MutationClaim, WitnessClaim};
 use crate::judge::Gate;
-use crate::{CertifierCode, CertifierError, spend};
+use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::Package;
 use std::collections::BTreeSet;
@@ -15,20 +15,19 @@ const MIN_RUNS: u64 = 2;
 
 /// # Errors
 /// `SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`, `DIGEST_MALFORMED`, `SESSION_MISMATCH`,
-/// `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY` or `INCONSISTENT`.
+/// `LINEAGE_TOO_DEEP`, `LINEAGE_BROKEN`, `CLAIM_EMPTY` or `INCONSISTENT`.
 pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     let inputs = &statement.predicate.inputs;
     let gates = &statement.predicate.gates;
     subject_agrees(statement)?;
     admission_agrees(&statement.predicate.admission, inputs)?;
     sessions_agree(inputs)?;
-    if inputs.lineage.depth != 0 || inputs.lineage.parent.is_some() {
-        return Err(CertifierCode::LineageUnsupported
-            .refuse(format_args!("depth {}", inputs.lineage.depth)));
-    }
+    lineage::check(&inputs.lineage)?;
+    not_empty("attempts", inputs.request.attempt)?;
     sandbox_agrees(inputs)?;
     packages_agree(&inputs.session_build.packages)?;
     execution_agrees(inputs, gates)?;
+    baseline_agrees(&inputs.witness)?;
     counts_add_up(&inputs.mutation)?;
     // Where the rules of Rust held, what no mutant judges was waived; other languages have none.
     agree(
@@ -148,6 +147,17 @@ fn execution_agrees(inputs: &Inputs, gates: &[Gate]) -> Result<(), CertifierErro
     agree(
         "the determinism gate and the runs per case",
         !gates.contains(&Gate::Determinism) || execution.runs_per_case >= MIN_RUNS,
+    )
+}
+
+fn baseline_agrees(witness: &WitnessClaim) -> Result<(), CertifierError> {
+    let BaselineResult::Ran { failed } = &witness.failed_on_baseline else {
+        return Ok(());
+    };
+    let known = failed.iter().all(|case| (1..=witness.cases).contains(case));
+    agree(
+        "cases and those that failed on the baseline",
+        known && failed.is_sorted_by(|a, b| a < b),
     )
 }
 

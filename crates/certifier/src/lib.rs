@@ -24,6 +24,7 @@ pub mod fence;
 pub mod fuzzing;
 pub mod judge;
 pub mod key;
+pub mod lineage;
 pub mod lines;
 pub mod log;
 pub mod merkle;

@@ -23,6 +23,7 @@ pub struct Policy {
     threshold: usize,
     required_gates: Vec<Gate>,
     allow: Allow,
+    require: Require,
     repository: Option<String>,
     witness: Option<Digest>,
     revocations: Option<RevocationRule>,
@@ -71,6 +72,14 @@ pub struct Allow {
     pub public_witness: bool,
 }
 
+/// What a policy wants to have happened, beside the gates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Require {
+    /// At least one case failed on the baseline: a fix fixes something.
+    pub failed_on_baseline: bool,
+}
+
 impl Policy {
     /// Reads a policy file.
     ///
@@ -96,6 +105,7 @@ impl Policy {
             threshold: file.threshold,
             required_gates: gates(&file.required_gates)?,
             allow: file.allow,
+            require: file.require,
             repository: file.repository,
             witness: file.witness,
             revocations: file
@@ -192,6 +202,11 @@ impl Policy {
         &self.allow
     }
 
+    /// What must have happened.
+    pub fn require(&self) -> &Require {
+        &self.require
+    }
+
     /// The one repository the policy is for.
     pub fn repository(&self) -> Option<&str> {
         self.repository.as_deref()
@@ -216,6 +231,8 @@ struct PolicyFile {
     required_gates: Vec<String>,
     #[serde(default)]
     allow: Allow,
+    #[serde(default)]
+    require: Require,
     #[serde(default)]
     repository: Option<String>,
     #[serde(default)]

@@ -3,10 +3,11 @@
 
 use crate::admission::{self, LetIn};
 use crate::certificate::{Admission, Statement};
-use crate::claim::{RequestClaim, WaiverClaim};
+use crate::claim::{BaselineResult, RequestClaim, WaiverClaim};
 use crate::exception::{self, Excused};
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
+use crate::lineage::{self, Ancestor};
 use crate::log::{self, Included};
 use crate::policy::Policy;
 use crate::revocation::CheckedRevocations;
@@ -70,6 +71,8 @@ pub struct Beside {
     pub now: u64,
     /// The revocation list.
     pub revocations: Option<CheckedRevocations>,
+    /// Envelopes of the certificates that it builds on: all of them, down to depth 0.
+    pub parents: Vec<Vec<u8>>,
     /// Envelopes of exceptions.
     pub exceptions: Vec<Vec<u8>>,
     /// The envelope of the second statement.
@@ -109,7 +112,7 @@ pub struct Opened<'a> {
 /// # Errors
 /// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
 /// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
-/// `UNCOMPILED_NOT_ALLOWED`,
+/// `NOTHING_FIXED`, `UNCOMPILED_NOT_ALLOWED`,
 /// `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
 /// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
@@ -134,7 +137,8 @@ pub fn verify(
 /// The first of: `CLOCK_IMPLAUSIBLE`, `REVOCATION_UNAVAILABLE`, `BESIDE_UNASKED`;
 /// `KEY_UNAUTHORIZED`; those of [`dsse::open`], with `KEY_REVOKED` and `KEY_EXPIRED`; those of
 /// [`Statement::parse`]; a statement that cannot be true (`SUBJECT_MISSING`, `DIGEST_UNACCEPTABLE`,
-/// `DIGEST_MALFORMED`, `SESSION_MISMATCH`, `LINEAGE_UNSUPPORTED`, `CLAIM_EMPTY`, `INCONSISTENT`);
+/// `DIGEST_MALFORMED`, `SESSION_MISMATCH`, `LINEAGE_TOO_DEEP`, `CLAIM_EMPTY`, `INCONSISTENT`); the same
+/// of a parent; `LINEAGE_BROKEN`, `BESIDE_UNASKED` for a parent that is none;
 /// `CERTIFICATE_REVOKED`.
 pub fn open<'a>(
     envelope: &[u8],
@@ -156,6 +160,14 @@ pub fn open<'a>(
     consistency::check(&statement)?;
     let id = Digest::of(payload.bytes());
     revocations.map_or(Ok(()), |list| list.certificate(id))?;
+    let ancestors = beside.parents.iter();
+    let ancestors = ancestors.map(|envelope| ancestor(envelope, policy, given, (now, revocations)));
+    let inputs = &statement.predicate.inputs;
+    lineage::walk(
+        &inputs.lineage,
+        (&inputs.request.repository, inputs.request.baseline),
+        &ancestors.collect::<Result<Vec<_>, _>>()?,
+    )?;
     Ok(Opened {
         policy,
         given,
@@ -165,6 +177,22 @@ pub fn open<'a>(
         id,
         now,
     })
+}
+
+/// A certificate that the one in question may build on, held against the same keys and list.
+fn ancestor(
+    envelope: &[u8],
+    policy: &Policy,
+    given: &[PublicKey],
+    (now, revocations): (Moment, Option<&CheckedRevocations>),
+) -> Result<Ancestor, CertifierError> {
+    let ring = policy.signers(given, now, revocations);
+    let payload = ring.open(dsse::PAYLOAD_TYPE, envelope, policy.threshold())?;
+    let statement = Statement::parse(payload.bytes())?;
+    consistency::check(&statement)?;
+    let id = Digest::of(payload.bytes());
+    revocations.map_or(Ok(()), |list| list.certificate(id))?;
+    Ok(Ancestor::of(statement, id))
 }
 
 /// The list that the policy wants, and no other.
@@ -377,6 +405,15 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             narrowed.paths.len()
         ))
     });
+    let fixes = &inputs.witness.failed_on_baseline;
+    let idle = policy.require().failed_on_baseline && fixes.failed() == 0;
+    let idle = idle.then(|| {
+        CertifierCode::NothingFixed.refuse(match fixes {
+            BaselineResult::Ran { .. } => "every case passes on the baseline",
+            BaselineResult::Unbuilt {} => "the baseline has nothing that the cases could run",
+            BaselineResult::NotRun {} => "the cases were not run on the baseline",
+        })
+    });
     let lines = &inputs.mutation.lines;
     let uncompiled = (lines.not_compiled > 0 && !allow.not_compiled).then(|| {
         CertifierCode::UncompiledNotAllowed.refuse(format_args!(
@@ -396,7 +433,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
         script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
-    [public, narrowed, uncompiled, waived, script, proc]
+    [public, narrowed, idle, uncompiled, waived, script, proc]
         .into_iter()
         .flatten()
 }

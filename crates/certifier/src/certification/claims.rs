@@ -76,7 +76,7 @@ impl Certification<'_> {
             kind: WitnessKind::Cases,
             public: self.witness.is_public(),
             cases: self.witness.cases().len() as u64,
-            failed_on_baseline: BaselineResult::NotRun,
+            failed_on_baseline: BaselineResult::NotRun {},
         })
     }
 }

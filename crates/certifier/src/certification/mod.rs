@@ -5,11 +5,13 @@
 //! same machine is driven by a real session and by a recorded one, to the same end.
 
 mod account;
+mod baseline;
 mod claims;
 mod lines;
 mod turns;
 
 pub use account::{Account, MutantAccount, MutantFate, SilentLine};
+pub use baseline::BaselineTrial;
 
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
@@ -184,11 +186,12 @@ impl<'a> Certification<'a> {
             ))),
             Step::Pass { order, at, .. } => order
                 .get(*at)
-                .map(|case| Ask::Run(Box::new(self.run(*case, CANDIDATE, None)))),
+                .map(|case| Ask::Run(Box::new(case_run(self.witness, *case, CANDIDATE, None)))),
             Step::Try { turn, at } => {
                 let subject = *self.turns.get(*turn)?;
                 let case = self.case_of(subject, *at)?;
-                Some(Ask::Run(Box::new(self.run(
+                Some(Ask::Run(Box::new(case_run(
+                    self.witness,
                     case,
                     MUTANTS,
                     Some(self.selector(subject)),
@@ -287,24 +290,6 @@ impl<'a> Certification<'a> {
             target: self.target.clone(),
             overlay,
             guard: self.plan.guard.clone(),
-        }
-    }
-
-    fn run(&self, index: usize, program: &str, selector: Option<u64>) -> CaseRun {
-        let case = &self.witness.cases()[index];
-        CaseRun {
-            program: program.to_owned(),
-            args: case.args.clone(),
-            stdin: case.stdin.clone(),
-            files: case.files.clone(),
-            env: case.env.clone(),
-            selector,
-            wall_ms: if selector.is_some() {
-                MUTANT_WALL_MS
-            } else {
-                CASE_WALL_MS
-            },
-            tree: None,
         }
     }
 
@@ -509,6 +494,24 @@ impl<'a> Certification<'a> {
             gate: Gate::Mutation,
             refusal,
         })
+    }
+}
+
+fn case_run(witness: &Witness, index: usize, program: &str, selector: Option<u64>) -> CaseRun {
+    let case = &witness.cases()[index];
+    CaseRun {
+        program: program.to_owned(),
+        args: case.args.clone(),
+        stdin: case.stdin.clone(),
+        files: case.files.clone(),
+        env: case.env.clone(),
+        selector,
+        wall_ms: if selector.is_some() {
+            MUTANT_WALL_MS
+        } else {
+            CASE_WALL_MS
+        },
+        tree: None,
     }
 }
 

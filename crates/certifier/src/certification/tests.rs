@@ -1,4 +1,5 @@
 use super::*;
+use crate::claim::BaselineResult;
 use flightproof_core::CommitId;
 use flightproof_evidence::{BuildRecord, Change, Ending, FileState};
 
@@ -221,4 +222,38 @@ fn an_answer_of_another_kind_is_our_own_fault() {
     let told = Told::Ran(observation(String::new(), false));
     let failure = machine.tell(told).unwrap_err();
     assert_eq!(failure.refusal.code(), "certifier/ANSWER_UNASKED");
+}
+
+#[test]
+fn cases_that_fail_on_the_baseline_are_counted_and_nothing_of_it_ends_the_flight() {
+    let (captured, witness) = (captured(), witness());
+    let tree: Tree<'_> = std::iter::empty().collect();
+    let machine = Certification::new(&captured, &tree, &witness, [1; 32]).unwrap();
+    let run = |mut trial: BaselineTrial<'_>, answers: &dyn Fn(u32) -> String, builds: bool| {
+        while let Some(ask) = trial.ask() {
+            let told = match ask {
+                Ask::Compile(_) if builds => Told::Compiled(built()),
+                Ask::Compile(_) => Told::Compiled(BuildAnswer::Limit {
+                    limit: "time".to_owned(),
+                }),
+                Ask::Run(case) => {
+                    assert_eq!((case.program.as_str(), case.selector), (CANDIDATE, None));
+                    Told::Ran(observation(answers(case.args[0].parse().unwrap()), false))
+                }
+            };
+            trial.tell(&told).unwrap();
+        }
+        trial.finish().unwrap()
+    };
+    let same = |n| format!("{n}\n");
+    let found = run(machine.on_baseline(), &same, true);
+    assert_eq!(found, BaselineResult::Ran { failed: vec![2, 4] });
+    assert_eq!(found.failed(), 2);
+    let found = run(machine.on_baseline(), &right, true);
+    assert_eq!(found, BaselineResult::Ran { failed: vec![] });
+    let found = run(machine.on_baseline(), &same, false);
+    assert_eq!((found.failed(), found), (0, BaselineResult::Unbuilt {}));
+    assert!(machine.on_baseline().finish().is_err());
+    let answer = Told::Ran(observation(String::new(), false));
+    assert!(machine.on_baseline().tell(&answer).is_err());
 }

@@ -21,6 +21,20 @@ fn counts_that_do_not_add_up_are_refused() {
         ("mutation/waived", json!([])),
         ("mutation/lines/changed", json!(10)),
         ("mutation/lines/mutated", json!(4)),
+        // A grant without lines, and an order of cases that could say one thing in two ways.
+        ("mutation/lines/granted", json!(["ci"])),
+        (
+            "witness/failedOnBaseline",
+            json!({"kind": "ran", "failed": [2, 1]}),
+        ),
+        (
+            "witness/failedOnBaseline",
+            json!({"kind": "ran", "failed": [0]}),
+        ),
+        (
+            "witness/failedOnBaseline",
+            json!({"kind": "ran", "failed": [99]}),
+        ),
         ("session-execution/cases", json!(5)),
         ("session-execution/runsPerCase", json!(1)),
         ("session-execution/remains/processes", json!(1)),
@@ -53,6 +67,30 @@ fn survivors_are_not_hidden_by_counts_that_add_up() {
         .filter(|g| *g != "mutation");
     statement["predicate"]["gates"] = gates.collect();
     assert_eq!(refused(&signed(&statement)), CertifierCode::GateMissing);
+}
+
+#[test]
+fn lines_that_nothing_judges_are_claimed_with_their_grants_and_waivers_or_not_at_all() {
+    let lines = "/predicate/inputs/mutation/lines";
+    let classes = |not_compiled: u64, unjudged: u64, granted: Value| {
+        let mut claim = json!({"changed": 9, "mutated": 5, "inert": 3 - not_compiled - unjudged,
+            "data": 1, "notCompiled": not_compiled, "unjudged": unjudged});
+        if granted != json!([]) {
+            claim["granted"] = granted;
+        }
+        with(lines, claim)
+    };
+    for false_claim in [
+        classes(1, 0, json!([])),
+        classes(0, 0, json!(["ci"])),
+        classes(0, 1, json!([])),
+    ] {
+        assert_eq!(refused(&false_claim), CertifierCode::Inconsistent);
+    }
+    assert_eq!(
+        refused(&classes(1, 0, json!(["ci"]))),
+        CertifierCode::UncompiledNotAllowed
+    );
 }
 
 #[test]
@@ -113,21 +151,6 @@ fn build_and_execution_must_share_the_attested_session() {
             CertifierCode::SessionMismatch
         );
     }
-}
-
-#[test]
-fn a_lineage_that_is_not_walked_is_not_believed() {
-    assert_eq!(
-        refused(&with("/predicate/inputs/lineage/depth", json!(1))),
-        CertifierCode::LineageUnsupported
-    );
-    assert_eq!(
-        refused(&with(
-            "/predicate/inputs/lineage/parent",
-            json!(Digest::of(b"p"))
-        )),
-        CertifierCode::LineageUnsupported
-    );
 }
 
 #[test]

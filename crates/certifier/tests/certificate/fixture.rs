@@ -2,7 +2,7 @@
 
 use flightproof_certifier::certificate::{Admission, Evidence, Statement, keyed_observations};
 use flightproof_certifier::claim::{
-    BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
+    BaselineResult, LineageClaim, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
 };
 use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::{PublicKey, SecretKey};
@@ -84,10 +84,14 @@ impl Flight {
                 kind: WitnessKind::Cases,
                 public: false,
                 cases: 4,
-                failed_on_baseline: BaselineResult::NotRun,
+                failed_on_baseline: BaselineResult::Ran { failed: vec![1] },
             },
             mutation: self.mutation.clone(),
             spend: None,
+            lineage: LineageClaim {
+                depth: 0,
+                parent: None,
+            },
         }
     }
 

@@ -6,6 +6,7 @@ mod build;
 mod claims;
 mod fixture;
 mod fuzz;
+mod lineage;
 mod log;
 mod outside;
 mod policy;

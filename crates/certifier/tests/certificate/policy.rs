@@ -52,6 +52,12 @@ fn a_policy_decides_what_may_have_happened() {
             json!({"narrowed": true}),
             CertifierCode::NarrowedNotAllowed,
         ),
+        (
+            "mutation/lines",
+            json!({"changed": 9, "mutated": 5, "inert": 2, "data": 1, "notCompiled": 1, "unjudged": 0, "granted": ["ci"]}),
+            json!({"not_compiled": true}),
+            CertifierCode::UncompiledNotAllowed,
+        ),
     ] {
         let envelope = with(&format!("{inputs}/{pointer}"), value);
         assert_eq!(refused(&envelope), code);
@@ -66,6 +72,28 @@ fn a_policy_decides_what_may_have_happened() {
         verdict_under(&signed(&honest()), &strict).unwrap_err(),
         CertifierCode::WaiversTooMany
     );
+}
+
+#[test]
+fn a_policy_may_want_a_case_that_failed_on_the_baseline() {
+    let place = "/predicate/inputs/witness/failedOnBaseline";
+    let mut strict = policy_json();
+    strict["require"] = json!({"failed_on_baseline": true});
+    for (found, fixed) in [
+        (json!({"kind": "ran", "failed": [2]}), true),
+        (json!({"kind": "ran", "failed": []}), false),
+        (json!({"kind": "unbuilt"}), false),
+        (json!({"kind": "not-run"}), false),
+    ] {
+        let envelope = with(place, found);
+        assert!(verdict_under(&envelope, &policy_json()).is_ok());
+        let verdict = verdict_under(&envelope, &strict).map(|_| ());
+        let expected = match fixed {
+            true => Ok(()),
+            false => Err(CertifierCode::NothingFixed),
+        };
+        assert_eq!(verdict, expected);
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! `flights certify`: one commit, certified, and admitted if asked for.
 
+use super::cert::envelope;
 use super::key::{self, SignerArgs};
-use crate::flight::{self, Flown, Host, Order, Proven};
+use crate::flight::{self, Flown, Host, Order, Parents, Proven};
 use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
 use crate::transcript::Tape;
 use crate::{log, state};
 use clap::Args;
+use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_core::{Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::{Path, PathBuf};
@@ -30,6 +32,13 @@ pub(super) struct CertifyArgs {
     /// and Cargo.toml, Cargo.lock and every member of the workspace.
     #[arg(long, value_name = "PATH")]
     pub(super) narrow: Vec<RelPath>,
+    /// The baseline's certificate, and those it builds on (repeatable): all of them, down to the one
+    /// without a parent.
+    #[arg(long = "parent", value_name = "CERT")]
+    pub(super) parents: Vec<PathBuf>,
+    /// A public key that those may be of (repeatable); default: that of the signing key.
+    #[arg(long, value_name = "PUB", requires = "parents")]
+    pub(super) trust: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) flight: FlightArgs,
 }
@@ -136,7 +145,8 @@ fn label(args: &CertifyArgs) -> String {
 /// The verdict of a flight that was not refused.
 fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
     let key = key::signer(&args.flight.signer)?;
-    let order = order(args)?;
+    let mut order = order(args)?;
+    order.parents = parents(args, &key.public_key())?;
     let toolchain = args.flight.toolchain.as_deref();
     let host = Host::prepare(match args.flight.session {
         Backend::Local => flight::Backend::Local { toolchain },
@@ -193,6 +203,21 @@ fn admitted(proven: &Proven, branch: &str, certificate: &flight::Certificate) ->
     }
 }
 
+/// What the baseline descends from.
+fn parents(args: &CertifyArgs, own: &PublicKey) -> Result<Parents, Refusal> {
+    let envelopes = args.parents.iter().map(|path| envelope(path));
+    let trusted = args.trust.iter().map(|path| key::public(path));
+    let trusted: Vec<PublicKey> = trusted.collect::<Result<_, _>>()?;
+    Ok(Parents {
+        envelopes: envelopes.collect::<Result<_, _>>()?,
+        keys: if trusted.is_empty() {
+            vec![*own]
+        } else {
+            trusted
+        },
+    })
+}
+
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     let mut order = Order::new(
         &label(args),
@@ -207,6 +232,7 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     order.protect = args.flight.protect.clone();
     order.uncompiled.clone_from(&args.flight.uncompiled);
     order.identity = args.flight.identity.clone();
+    order.attempt = log::attempt(&label(args), &args.candidate)?;
     order.admit = args.flight.admit.clone();
     order.source = Some(Laid {
         repository: args.repo.clone(),

@@ -46,6 +46,8 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
         baseline: args.onto.clone(),
         candidate: candidate.to_string(),
         narrow: Vec::new(),
+        parents: Vec::new(),
+        trust: Vec::new(),
         flight: args.flight.clone(),
     };
     certify::run(&order, format)

@@ -33,8 +33,12 @@ pub fn certify(proven: &Proven, key: &dyn Signer) -> Result<Certificate, Refusal
         snapshot: proven.captured.snapshot,
         kept: proven.captured.kept_digest,
     };
-    let beside = Beside::at(state::unix_seconds());
-    let verified = verify(&envelope, &policy, &[key.public_key()], &subject, &beside)
+    let beside = Beside {
+        parents: proven.parents.envelopes.clone(),
+        ..Beside::at(state::unix_seconds())
+    };
+    let keys = [&[key.public_key()][..], &proven.parents.keys].concat();
+    let verified = verify(&envelope, &policy, &keys, &subject, &beside)
         .map_err(|e| Refusal::from(FlightsCode::SelfCheck.refuse(e)))?;
     Ok(Certificate {
         id: verified.id,

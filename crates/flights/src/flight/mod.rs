@@ -2,6 +2,7 @@
 
 mod admission;
 mod backend;
+mod baseline;
 mod certify;
 mod host;
 mod language;
@@ -14,7 +15,7 @@ pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{Certificate, Opening, certify, clear_out, write_certificate, write_verdict};
 pub(crate) use host::settled;
 pub use host::{Host, reap_here, settle};
-pub use order::Order;
+pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
 pub use seen::Seen;
 pub use work::WorkDirectory;
@@ -22,17 +23,20 @@ pub use work::WorkDirectory;
 use crate::FlightsCode;
 use crate::show::Progress;
 use crate::transcript::Tape;
+use baseline::Flew;
 use flightproof_archive::paws;
 use flightproof_certifier::certificate::{Admission, Evidence, Statement};
 use flightproof_certifier::certification::{
     Ask, Certification, Judgement, RUNS_PER_CASE, Told, derived,
 };
+use flightproof_certifier::claim::LineageClaim;
 use flightproof_certifier::judge::Gate;
+use flightproof_certifier::lineage::{Ancestor, descent};
 use flightproof_certifier::narrowing::{NarrowedClaim, Narrowing};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::{dependency, fence};
 use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
-use flightproof_evidence::{Captured, Closed};
+use flightproof_evidence::{Captured, Closed, Package};
 use flightproof_session::profile::Profile;
 use flightproof_session::{Session, crates, observe};
 use language::Shop;
@@ -62,6 +66,8 @@ pub struct Proven {
     pub payload: Vec<u8>,
     /// The commit.
     pub captured: Captured,
+    /// The certificates it builds on.
+    pub parents: Parents,
     /// Proof that nothing of the session is left.
     pub closed: Closed,
     /// Opens the witness's commitment, for its owner.
@@ -195,13 +201,14 @@ impl Flight<'_> {
         self.progress
             .done(format_args!("{} cases", witness.cases().len()));
         let captured = self.capture(now)?;
-        let unpacked = paws::read(&captured.archive).map_err(at("capture"))?;
-        let whole = tree(&unpacked);
+        let lineage = self.lineage(&captured).map_err(at("lineage"))?;
+        let captured_files = paws::read(&captured.archive).map_err(at("capture"))?;
+        let whole = tree(&captured_files);
         witness
             .refuse_if_inside(&whole, self.order.witness_place.as_ref())
             .map_err(at("plan"))?;
-        let flown =
-            Flying::of(&captured, &unpacked, self.order.narrow.as_ref()).map_err(at("capture"))?;
+        let flown = Flying::of(&captured, &captured_files, self.order.narrow.as_ref())
+            .map_err(at("capture"))?;
         let unpacked = paws::read(&flown.archive).map_err(at("capture"))?;
         let tree = tree(&unpacked);
         let profile = language::profile(&witness).map_err(at("plan"))?;
@@ -223,10 +230,10 @@ impl Flight<'_> {
             })?
             .granting(&self.order.uncompiled);
         let dependencies = match &packages {
-            Some(report) => self.dependencies(report)?,
+            Some(report) => self.dependencies(&report.packages)?,
             None => crates::ship(&[]).map_err(at("dependency"))?,
         };
-        let mut session = self.open(&entropy)?;
+        let mut session = self.open(&derived(&entropy, "session"))?;
         let worked = self.work(
             session.as_mut(),
             &flown,
@@ -238,27 +245,35 @@ impl Flight<'_> {
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         self.progress.begin("judge");
-        let judgement = machine.finish().map_err(|failure| Ended {
+        let trial = machine.on_baseline();
+        let mut judgement = machine.finish().map_err(|failure| Ended {
             stage: failure.gate.name(),
             refusal: failure.refusal,
         })?;
-        let judgement = match &profile {
-            None => judgement,
-            Some(profile) => language::judged(judgement, profile),
-        };
+        if let Some(profile) = &profile {
+            judgement = language::judged(judgement, profile);
+        }
+        self.progress
+            .done(format_args!("{} gates passed", judgement.gates.len()));
+        judgement.witness.failed_on_baseline = self.on_baseline(
+            &Flew {
+                captured: &captured,
+                whole: &captured_files,
+                profile: profile.as_ref(),
+                attestation: session.attestation(),
+                entropy: &entropy,
+            },
+            trial,
+        )?;
         let proven = self.prove(
             &captured,
             flown.narrowed.clone(),
             session.as_ref(),
             closed,
-            judgement,
+            (judgement, lineage),
             &entropy,
         )?;
         self.progress.seen.statement = Some(Box::new(proven.statement.clone()));
-        self.progress.done(format_args!(
-            "{} gates passed",
-            proven.statement.predicate.gates.len()
-        ));
         Ok(proven)
     }
 
@@ -303,6 +318,14 @@ impl Flight<'_> {
         Ok(captured)
     }
 
+    /// What the commit descends from.
+    fn lineage(&self, captured: &Captured) -> Result<LineageClaim, Refusal> {
+        let parents = &self.order.parents;
+        let opened = parents.envelopes.iter();
+        let opened = opened.map(|envelope| Ancestor::open(envelope, &parents.keys));
+        Ok(descent(captured, &opened.collect::<Result<Vec<_>, _>>()?)?)
+    }
+
     fn static_rules(
         &mut self,
         captured: &Captured,
@@ -320,16 +343,13 @@ impl Flight<'_> {
         Ok(report)
     }
 
-    fn dependencies(
-        &mut self,
-        report: &dependency::DependencyReport,
-    ) -> Result<crates::Shipment, Ended> {
+    fn dependencies(&mut self, packages: &Vec<Package>) -> Result<crates::Shipment, Ended> {
         let host = self.host;
         let mut bytes = None;
         let manifest = self
             .tape
-            .exchange("crates", &report.packages, || {
-                let shipment = needed(host)?.shipment(&report.packages)?;
+            .exchange("crates", packages, || {
+                let shipment = needed(host)?.shipment(packages)?;
                 let manifest = shipment.manifest.clone();
                 bytes = Some(shipment);
                 Ok(manifest)
@@ -341,16 +361,16 @@ impl Flight<'_> {
         }))
     }
 
-    fn open(&mut self, entropy: &[u8; 32]) -> Result<Box<dyn Session>, Ended> {
+    fn open(&mut self, seed: &[u8; 32]) -> Result<Box<dyn Session>, Ended> {
         self.progress.begin("open");
-        let seed = derived(entropy, "session");
         let host = self.host;
         let session = self
             .tape
-            .session(&seed, || needed(host)?.open(&seed))
+            .session(seed, || needed(host)?.open(seed))
             .map_err(at("open"))?;
         let attestation = session.attestation();
-        self.progress.seen.attestation = Some(attestation.clone());
+        let seen = &mut self.progress.seen.attestation;
+        seen.get_or_insert_with(|| attestation.clone());
         self.progress.done(format_args!(
             "{}: {} limits read back, {} forbidden acts denied",
             attestation.backend,
@@ -423,7 +443,7 @@ impl Flight<'_> {
         narrowed: Option<NarrowedClaim>,
         session: &dyn Session,
         closed: Closed,
-        judgement: Judgement,
+        (judgement, lineage): (Judgement, LineageClaim),
         entropy: &[u8; 32],
     ) -> Result<Proven, Ended> {
         let attestation = session.attestation();
@@ -450,6 +470,7 @@ impl Flight<'_> {
             closed: &closed,
             witness: judgement.witness,
             mutation: judgement.mutation,
+            lineage,
             spend: self.order.spend.clone(),
         };
         let statement = Statement::build(&evidence).map_err(at("certify"))?;
@@ -458,6 +479,7 @@ impl Flight<'_> {
             statement,
             payload,
             captured: captured.clone(),
+            parents: self.order.parents.clone(),
             closed,
             salt: derived(entropy, "witness salt"),
             observation_key: derived(entropy, "observations"),

@@ -3,6 +3,7 @@
 use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
+use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::spend::SpendClaim;
@@ -30,6 +31,15 @@ pub(crate) fn read_witness(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), Re
 /// Largest witness, driver or lock file in bytes.
 const MAX_FILE: u64 = 8 << 20;
 
+/// Certificates that a flight builds on.
+#[derive(Debug, Clone, Default)]
+pub struct Parents {
+    /// Their envelopes.
+    pub envelopes: Vec<Vec<u8>>,
+    /// Whose they may be.
+    pub keys: Vec<PublicKey>,
+}
+
 /// An order to fly.
 pub struct Order {
     /// The operator's name for the repository.
@@ -50,6 +60,8 @@ pub struct Order {
     pub narrow: Option<Narrowing>,
     /// Paths whose changes may come in though no build compiles them.
     pub uncompiled: Vec<RelPath>,
+    /// The certificates that the baseline's commit has, and those it builds on.
+    pub parents: Parents,
     /// `Name <mail>` of author and committer.
     pub identity: Option<String>,
     /// Lock file for a tree without one.
@@ -95,6 +107,7 @@ impl Order {
             protect: Vec::new(),
             narrow: None,
             uncompiled: Vec::new(),
+            parents: Parents::default(),
             identity: None,
             lock: None,
             policy: None,

@@ -29,6 +29,9 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
       mutation    _ mutants, _ builds and runs  (_.__ s)
       close       no process, cgroup, mount or directory left  (_.__ s)
       judge       7 gates passed  (_.__ s)
+      open        local: _ limits read back, _ forbidden acts denied  (_.__ s)
+      baseline    the cases ran on the baseline  (_.__ s)
+      close       no process, cgroup, mount or directory left  (_.__ s)
       certify     $TREE/out/certificate.dsse.json  (_.__ s)
     "#);
     assert_eq!(environment.listing("repo"), repository, "the repository");

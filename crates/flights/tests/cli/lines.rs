@@ -62,12 +62,16 @@ fn branch(environment: &Environment, name: &str, edits: &[(&str, &str, &str)]) {
 const FIX: (&str, &str, &str) = ("src/main.rs", "quantity >= 1 && ", "quantity > 0 && ");
 
 fn lines(environment: &Environment) -> Value {
+    claim(environment, "mutation/lines")
+}
+
+fn claim(environment: &Environment, place: &str) -> Value {
     let envelope = fs::read(environment.path("out/certificate.dsse.json")).unwrap();
     let envelope: Value = serde_json::from_slice(&envelope).unwrap();
     let payload: Bytes = serde_json::from_value(json!({"$bytes": envelope["payload"]})).unwrap();
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     statement
-        .pointer("/predicate/inputs/mutation/lines")
+        .pointer(&format!("/predicate/inputs/{place}"))
         .unwrap()
         .clone()
 }
@@ -119,6 +123,60 @@ fn code_that_nothing_compiles_does_not_ride_along_unseen() {
 }
 
 #[test]
+fn the_cases_are_run_on_the_baseline_too_and_those_that_fail_are_named() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let found = claim(&environment, "witness/failedOnBaseline");
+    assert_eq!(found["kind"], "ran");
+    let failed = found["failed"].as_array().unwrap().len();
+    assert!((1..9).contains(&failed), "{found}");
+    let require = "\"require\":{\"failed_on_baseline\":true},\"allow\"";
+    environment.write("policy.json", &POLICY.replace("\"allow\"", require));
+    let key = environment.public_key();
+    let run = verify(&environment, &key, "candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+}
+
+#[test]
+fn a_commit_on_a_certified_commit_carries_its_lineage_and_its_attempts() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(claim(&environment, "lineage"), json!({"depth": 0}));
+    assert_eq!(claim(&environment, "request/attempt"), 1);
+    let kept = environment.path("out/certificate.dsse.json");
+    let parent = environment.path("parent.json");
+    fs::copy(kept, &parent).unwrap();
+    let parent = parent.to_str().unwrap();
+    environment.git(&["merge", "--quiet", "--ff-only", "candidate"]);
+    branch(&environment, "second", &[FIX]);
+    let refused = environment.certify("second", &["--parent", parent, "--grant", "README.md"]);
+    assert_eq!(refused.code, 10, "{}", refused.text);
+    let run = environment.certify("second", &["--parent", parent]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(claim(&environment, "lineage")["depth"], 1);
+    assert_eq!(claim(&environment, "request/attempt"), 2);
+    environment.write("policy.json", POLICY);
+    let key = environment.public_key();
+    let run = verify(&environment, &key, "second", &[]);
+    assert_eq!(run.code, 11, "{}", run.text);
+    assert!(run.stdout.contains("LINEAGE_BROKEN"), "{}", run.text);
+    let run = verify(&environment, &key, "second", &["--parent", parent]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    // On another baseline the same certificate leads nowhere.
+    environment.git(&["merge", "--quiet", "--ff-only", "second"]);
+    branch(
+        &environment,
+        "third",
+        &[("src/main.rs", "pricing: not a", "pricing: no")],
+    );
+    let run = environment.certify("third", &["--parent", parent]);
+    let code = "REFUSED at lineage: certifier/LINEAGE_BROKEN: none of the certificates";
+    assert!(run.stdout.contains(code), "{}", run.text);
+}
+
+#[test]
 fn data_that_a_macro_takes_in_is_part_of_the_program_and_other_data_is_not() {
     let environment = workspace();
     let rates = ("data/rates.csv", "250", "1");
@@ -163,6 +221,15 @@ fn a_change_of_documents_alone_certifies_as_what_it_is() {
     let key = environment.public_key();
     let run = verify(&environment, &key, "docs", &[]);
     assert_eq!(run.code, 0, "{}", run.text);
+
+    // It fixes nothing, and a policy may want that of every change.
+    let require = "\"require\":{\"failed_on_baseline\":true},\"allow\"";
+    environment.write("policy.json", &POLICY.replace("\"allow\"", require));
+    let run = verify(&environment, &key, "docs", &[]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    let code = "certifier/NOTHING_FIXED: every case passes on the baseline";
+    assert!(run.stdout.contains(code), "{}", run.text);
+    environment.write("policy.json", POLICY);
 
     branch(&environment, "data", &[("data/other.csv", "250", "1")]);
     let run = environment.certify("data", &[]);

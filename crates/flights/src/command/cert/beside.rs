@@ -21,6 +21,9 @@ pub(in super::super) struct BesideArgs {
     /// The policy's revocation list.
     #[arg(long, value_name = "FILE")]
     revocations: Option<PathBuf>,
+    /// A certificate that this one builds on (repeatable): all of them, down to the one without a parent.
+    #[arg(long = "parent", value_name = "CERT")]
+    parents: Vec<PathBuf>,
     /// A signed exception (repeatable).
     #[arg(long = "exception", value_name = "FILE")]
     exceptions: Vec<PathBuf>,
@@ -38,6 +41,8 @@ impl BesideArgs {
             let now = Moment::from_unix(beside.now);
             beside.revocations = Some(revocations(path, policy, keys, now)?);
         }
+        let parents = self.parents.iter().map(|path| envelope(path));
+        beside.parents = parents.collect::<Result<_, _>>()?;
         let exceptions = self.exceptions.iter().map(|path| envelope(path));
         beside.exceptions = exceptions.collect::<Result<_, _>>()?;
         Ok(beside)
