@@ -1,5 +1,6 @@
 //! What a certificate claims: one struct per input kind, each about one thing and no more.
 
+use crate::feedback::Feedback;
 use crate::narrowing::NarrowedClaim;
 use crate::spend::SpendClaim;
 use flightproof_core::{CommitId, Digest, RelPath};
@@ -89,6 +90,10 @@ pub struct WitnessClaim {
     pub cases: u64,
     /// What the cases said about the baseline.
     pub failed_on_baseline: BaselineResult,
+    /// How much its author was told of cases that earlier attempts missed; absent where this program
+    /// told nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<Feedback>,
 }
 
 /// What a witness consists of.

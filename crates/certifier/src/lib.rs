@@ -19,6 +19,7 @@ pub mod dependency;
 pub mod derived;
 pub mod dsse;
 pub mod exception;
+pub mod feedback;
 pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;

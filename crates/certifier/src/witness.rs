@@ -216,6 +216,17 @@ impl Witness {
         self.public
     }
 
+    /// Whether a case is held out of all feedback: a third of those of a private witness, at least
+    /// one. Which, follows from the bytes of the witness, which its owner alone has.
+    pub fn is_held_out(&self, case: usize) -> bool {
+        if self.public || case >= self.cases.len() {
+            return false;
+        }
+        let rank = |at: usize| Digest::keyed(self.source.as_bytes(), &(at as u64).to_be_bytes());
+        let before = (0..self.cases.len()).filter(|other| rank(*other) < rank(case));
+        before.count() < self.cases.len().div_ceil(3)
+    }
+
     /// The salted commitment that goes on the certificate; see [`commitment`] for its construction.
     ///
     /// # Errors

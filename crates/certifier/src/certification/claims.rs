@@ -77,6 +77,7 @@ impl Certification<'_> {
             public: self.witness.is_public(),
             cases: self.witness.cases().len() as u64,
             failed_on_baseline: BaselineResult::NotRun {},
+            feedback: None,
         })
     }
 }

@@ -16,6 +16,7 @@ pub use baseline::BaselineTrial;
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
 use crate::classes::ChangedFile;
+use crate::feedback::Missed;
 use crate::judge::{self, Gate};
 use crate::mutation::{
     Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
@@ -109,6 +110,8 @@ pub struct Certification<'a> {
     turns: Vec<Trying>,
     /// Cases, those that killed last first: the next mutant often dies of the same.
     favourites: Vec<usize>,
+    /// The case that ended it.
+    missed: Option<Missed>,
 }
 
 /// Where the machine stands.
@@ -172,6 +175,7 @@ impl<'a> Certification<'a> {
             fates: BTreeMap::new(),
             turns: Vec::new(),
             favourites: (0..cases).collect(),
+            missed: None,
         })
     }
 
@@ -209,6 +213,11 @@ impl<'a> Certification<'a> {
             Step::Pass { .. } => Gate::Determinism,
             Step::BuildMutants { .. } | Step::Try { .. } | Step::Done => Gate::Mutation,
         }
+    }
+
+    /// The case that the candidate did not answer as expected, if that ended it.
+    pub fn missed(&self) -> Option<&Missed> {
+        self.missed.as_ref()
     }
 
     /// Number of mutants that compile, as far as known.
@@ -329,11 +338,19 @@ impl<'a> Certification<'a> {
         observation: Observation,
     ) -> Result<Step, Failure> {
         let index = order[at];
-        if number == 0 {
-            judge::judge_case(&self.witness.cases()[index], &observation).map_err(|e| Failure {
+        let judged = match number {
+            0 => judge::judge_case(&self.witness.cases()[index], &observation),
+            _ => Ok(()),
+        };
+        if let Err(refused) = judged {
+            self.missed = Some(Missed {
+                case: index,
+                observation,
+            });
+            return Err(Failure {
                 gate: Gate::Correctness,
-                refusal: e.into(),
-            })?;
+                refusal: refused.into(),
+            });
         }
         self.passes[number][index] = Some(observation);
         if at + 1 < order.len() {

@@ -85,6 +85,7 @@ impl Flight {
                 public: false,
                 cases: 4,
                 failed_on_baseline: BaselineResult::Ran { failed: vec![1] },
+                feedback: None,
             },
             mutation: self.mutation.clone(),
             spend: None,

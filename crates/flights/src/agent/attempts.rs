@@ -14,6 +14,8 @@ use flightproof_agent::{
     Accounting, AgentCode, AgentRefusal, Launch, LedgerHolds, LoopEnd, Metering, Pilot, RunKey,
     Task, Tokens,
 };
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::feedback::Missed;
 use flightproof_certifier::spend::{self, RunSpend, TokenCounts};
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_core::{Code, Decision, Exit, Fault, MicroUsd, Refusal, Verdict, escape};
@@ -76,7 +78,8 @@ impl Sortie<'_> {
                     }
                     Err(stop) => {
                         let stop = self.logged(stop, attempts.last());
-                        let told = told_of(&stop.refusal);
+                        let missed = progress.seen.missed.take();
+                        let told = self.told_of_judgement(&stop.refusal, missed.as_ref());
                         last = Some(stop);
                         Err(told)
                     }
@@ -346,6 +349,26 @@ impl Sortie<'_> {
         })
     }
 
+    /// What the loop is told of a refused commit: of a case that it missed as much as the plan lets
+    /// its author know.
+    fn told_of_judgement(&self, refusal: &Refusal, missed: Option<&Missed>) -> Told {
+        let Some(missed) = missed else {
+            // Which case differs is nothing to be told.
+            return match refusal.code() == CertifierCode::Nondeterministic.explanation().code {
+                true => told_of(&bare(refusal)),
+                false => told_of(refusal),
+            };
+        };
+        let of_case = self.order.witness().map(|witness| {
+            let feedback = self.order.feedback.unwrap_or_default();
+            feedback.of(missed, &witness)
+        });
+        match (told_of(&bare(refusal)), of_case) {
+            (Told::Refused(text), Ok(more)) => Told::Refused(text + &more),
+            (told, _) => told,
+        }
+    }
+
     /// A judgement against a commit, once it is in the log.
     fn logged(&self, stop: Stop, attempt: Option<&AttemptReport>) -> Stop {
         let head = attempt.and_then(|a| a.commit).map(|c| c.to_string());
@@ -470,6 +493,15 @@ fn feedback(refusal: &Refusal) -> String {
     text
 }
 
+/// A refusal without what names the case.
+fn bare(refusal: &Refusal) -> Refusal {
+    Refusal {
+        explanation: refusal.explanation,
+        detail: "A case shows it; which one is not said.".to_owned(),
+        notes: Vec::new(),
+    }
+}
+
 fn summary(report: &AttemptReport, captured: &Captured) -> String {
     let money = report.settled.unwrap_or(report.held);
     format!(
@@ -487,7 +519,6 @@ fn note(attempt: &AttemptReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flightproof_certifier::CertifierCode;
     use flightproof_session::SessionCode;
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::FlightsCode;
 use crate::plan::{PlanChange, PlanWitness, is_plain_name};
 use flightproof_agent::{Limits, Metering, Order, Patience};
+use flightproof_certifier::feedback::Feedback;
 use flightproof_core::{Digest, Refusal, Refused};
 use flightproof_frame::protocol::AGENT_GRACE_MS;
 use serde::Deserialize;
@@ -43,6 +44,9 @@ pub struct AgentPlan {
     pub limits: PlanLimits,
     /// What judges the commit.
     pub witness: PlanWitness,
+    /// How much the agent is told of a case that its commit missed.
+    #[serde(default)]
+    pub feedback: Feedback,
     /// What its certificate must satisfy.
     pub policy: PolicyFile,
     /// What must come of the flight, for a flight that shows something.

@@ -227,6 +227,7 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
     order.grants = plan.change.grants.clone();
     order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
     order.uncompiled = plan.change.uncompiled.clone();
+    order.feedback = Some(plan.feedback);
     order.identity = plan.change.identity.clone();
     order.admit = asked.admit.map(str::to_owned);
     order.source = Some(laid);

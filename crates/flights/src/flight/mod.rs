@@ -242,6 +242,7 @@ impl Flight<'_> {
             &mut machine,
         );
         self.progress.seen.account = Some(machine.account());
+        self.progress.seen.missed = machine.missed().cloned();
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         self.progress.begin("judge");
@@ -255,6 +256,7 @@ impl Flight<'_> {
         }
         self.progress
             .done(format_args!("{} gates passed", judgement.gates.len()));
+        judgement.witness.feedback = self.order.feedback;
         judgement.witness.failed_on_baseline = self.on_baseline(
             &Flew {
                 captured: &captured,

@@ -3,6 +3,7 @@
 use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
+use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
@@ -60,6 +61,8 @@ pub struct Order {
     pub narrow: Option<Narrowing>,
     /// Paths whose changes may come in though no build compiles them.
     pub uncompiled: Vec<RelPath>,
+    /// How much the author is told of a case that is missed; absent where nobody is told.
+    pub feedback: Option<Feedback>,
     /// The certificates that the baseline's commit has, and those it builds on.
     pub parents: Parents,
     /// `Name <mail>` of author and committer.
@@ -107,6 +110,7 @@ impl Order {
             protect: Vec::new(),
             narrow: None,
             uncompiled: Vec::new(),
+            feedback: None,
             parents: Parents::default(),
             identity: None,
             lock: None,

@@ -2,6 +2,7 @@
 
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::Account;
+use flightproof_certifier::feedback::Missed;
 use flightproof_evidence::{Attestation, Change};
 
 /// What was seen, as far as the flight came.
@@ -13,6 +14,8 @@ pub struct Seen {
     pub attestation: Option<Attestation>,
     /// What mutation made of the change.
     pub account: Option<Account>,
+    /// The case that ended it.
+    pub missed: Option<Missed>,
     /// What would be certified.
     pub statement: Option<Box<Statement>>,
 }
