@@ -54,7 +54,7 @@ flightproof_core::refusal_codes! {
             "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "repeat with --grant and exactly this path if the new dependencies are wanted";
         /// The lock file cannot be read.
         LockUnreadable = "LOCK_UNREADABLE", Input,
-            "Cargo.lock cannot be read", "dependencies are taken only as an exact list of name, version and checksum", "let a current cargo write the file again (format version 3 or 4)";
+            "Cargo.lock cannot be read", "dependencies are taken only as an exact list of name, version and checksum", "let a current cargo write the file again (format version 2, 3 or 4)";
         /// The lock contradicts the tree or itself.
         LockInconsistent = "LOCK_INCONSISTENT", Input,
             "Cargo.lock does not fit the tree", "it names a local package that is not there, or one package twice", "run `cargo update --workspace` and commit the lock file";

@@ -442,25 +442,55 @@ fn a_waiver_accepts_exactly_the_survivor_it_names_in_exactly_that_file() {
     assert_eq!(judged(&[other_mutant], Fate::Survived), stale);
 }
 
-#[test]
-fn a_function_that_accepts_no_mutant_is_refused_even_beside_one_that_does() {
-    let text = "fn a(x: u32) -> u32 {\n    x + 1\n}\nfn b(x: u32) -> u32 {\n    x + 2\n}\n";
+/// The plan of a text once the compiler has refused every mutant of a function.
+fn without_mutants_of(text: &str, function: &str) -> MutationPlan {
     let plan = plan_of(text, None);
-    let unviable = plan.mutants.iter().enumerate();
-    let unviable = unviable
-        .filter(|(_, m)| m.function == "a")
-        .map(|(i, _)| i)
-        .collect();
+    let mutants = plan.mutants.iter().enumerate();
+    let refused = mutants.filter(|(_, m)| m.function == function);
     let attribution = Attribution {
-        unviable,
+        unviable: refused.map(|(index, _)| index).collect(),
         ..Attribution::default()
     };
-    let next = plan.without(&attribution).unwrap();
-    let refusal = good(&next).judge().unwrap_err();
+    assert!(!attribution.unviable.is_empty());
+    plan.without(&attribution).unwrap()
+}
+
+#[test]
+fn a_function_that_accepts_no_mutant_is_refused_even_beside_one_that_does() {
+    // The outer call can be left out, which covers the lines of the function inside it.
+    let text = "fn a(x: u32) {\n    g({\n        fn b(x: u32) -> u32 {\n            x + 2\n        }\n        b(x)\n    });\n}\n";
+    let plan = without_mutants_of(text, "a::b");
+    let refusal = good(&plan).judge().unwrap_err();
     assert_eq!(refusal.code(), "certifier/FUNCTION_NOT_MUTATED");
-    assert_eq!(refusal.detail, "src/lib.rs: a");
-    let line = next.unmutated.iter().find(|u| u.line == 2).unwrap();
+    assert_eq!(refusal.detail, "src/lib.rs: a::b");
+}
+
+#[test]
+fn a_function_that_accepts_no_mutant_must_be_waived_line_by_line() {
+    let text = "fn a(x: u32) -> u32 {\n    x + 1\n}\nfn b(x: u32) -> u32 {\n    x + 2\n}\n";
+    let plan = without_mutants_of(text, "a");
+    let line = plan.unmutated.iter().find(|u| u.line == 2).unwrap();
     assert_eq!(line.why, Silence::Unviable);
+    let refusal = good(&plan).judge().unwrap_err();
+    assert_eq!(refusal.code(), "certifier/UNJUDGED_CODE");
+    let waivers = waivers_of(&plan);
+    assert!(!waivers.is_empty());
+    let waived = Trial {
+        waivers: &waivers,
+        ..good(&plan)
+    };
+    assert!(waived.judge().is_ok());
+}
+
+/// A waiver for every place that no mutant judges.
+fn waivers_of(plan: &MutationPlan) -> Vec<Waiver> {
+    let places = plan.unjudged.iter();
+    let waivers = places.map(|place| Waiver {
+        mutant: place.id(),
+        source: place.source,
+        reason: "seen".to_owned(),
+    });
+    waivers.collect()
 }
 
 proptest! {

@@ -30,6 +30,8 @@ struct Lock {
     version: Option<i64>,
     #[serde(default)]
     package: Vec<Locked>,
+    /// Where format version 1 has its checksums.
+    metadata: Option<toml::Value>,
 }
 
 /// Fields without a meaning here (`dependencies`) are cargo's to check, with `--locked`.
@@ -76,9 +78,13 @@ fn parse(lock: &[u8]) -> Result<Lock, CertifierError> {
     }
     let text = std::str::from_utf8(lock).map_err(|error| refuse(&error.to_string()))?;
     let lock: Lock = toml::from_str(text).map_err(|error| refuse(error.message()))?;
-    // Before version 3 checksums stood elsewhere; after version 4 they may again.
-    if !matches!(lock.version, Some(3 | 4)) {
-        return Err(refuse("not of format version 3 or 4"));
+    // Version 1 has checksums elsewhere; after version 4 they may stand elsewhere again. Version 2 does
+    // not say its number, and nor does version 1: without metadata they are the same.
+    if !matches!(
+        (lock.version, &lock.metadata),
+        (Some(3 | 4), _) | (None, None)
+    ) {
+        return Err(refuse("not of format version 2, 3 or 4"));
     }
     if lock.package.is_empty() || lock.package.len() > MAX_PACKAGES {
         return Err(refuse(&format!(

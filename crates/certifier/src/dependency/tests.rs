@@ -276,7 +276,7 @@ fn a_lock_that_cannot_be_read_in_one_way_is_refused() {
         String::new(),
         "version = 4\n".to_owned(),
         lock("").replace("version = 4", "version = 2"),
-        lock("").replace("version = 4", ""),
+        lock("").replace("version = 4", "") + "[metadata]\n\"checksum a 1.0.0\" = \"00\"\n",
         lock("").replace("version = 4", "version = 5"),
         "package = 1".to_owned(),
         "\u{0}".to_owned(),
@@ -298,6 +298,18 @@ fn a_lock_that_cannot_be_read_in_one_way_is_refused() {
             "{bad:.60}"
         );
     }
+}
+
+#[test]
+fn a_lock_of_an_earlier_cargo_that_has_its_checksums_in_place_is_read() {
+    let old = lock("").replace("version = 4", "");
+    assert_eq!(Scene::new().with("Cargo.lock", &old).code(), None);
+    let old = "[[package]]\nname = \"calc\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
+    assert_eq!(
+        Scene::new().with("Cargo.lock", old).code(),
+        Some(DependencyNotRegistry),
+        "one without checksums"
+    );
 }
 
 #[test]

@@ -166,6 +166,9 @@ pub struct MutationPlan {
     pub unmutated: Vec<Unmutated>,
     /// What nothing judges, ordered.
     pub unjudged: BTreeSet<Unjudged>,
+    /// Functions without a mutant that compiles, every changed line of which is unjudged by itself: by
+    /// file and path of item names.
+    pub(super) owned_up: BTreeSet<(RelPath, String)>,
     /// Changed lines of code, by file.
     pub code: BTreeMap<RelPath, BTreeSet<u32>>,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
@@ -298,6 +301,7 @@ impl MutationPlan {
             overlay: BTreeMap::new(),
             unmutated: Vec::new(),
             unjudged: input.beside.iter().cloned().collect(),
+            owned_up: BTreeSet::new(),
             code: BTreeMap::new(),
             rendered: BTreeMap::new(),
             chosen,
@@ -337,6 +341,7 @@ impl MutationPlan {
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
         self.note_unjudged(file, &surveyed);
+        self.note_owned_up(file, &surveyed, first);
         if spots.is_empty() {
             return Ok(());
         }
@@ -470,6 +475,38 @@ impl MutationPlan {
             .chain(stretches)
             .collect();
         self.unjudged.extend(all);
+    }
+
+    /// Functions that the compiler leaves no mutant of, if nothing of them is covered by somebody
+    /// else's: each of their lines must then be waived, and hides nothing.
+    fn note_owned_up(&mut self, file: &EditedFile, found: &Surveyed, first: usize) {
+        let mutants = self.mutants.get(first..).unwrap_or_default();
+        let mut lines: BTreeMap<&str, Option<BTreeSet<u32>>> = BTreeMap::new();
+        for (alternative, mutant) in alternatives(found).zip(mutants) {
+            let lines = lines
+                .entry(&mutant.function)
+                .or_insert_with(|| Some(BTreeSet::new()));
+            match lines {
+                Some(lines) if !mutant.viable => {
+                    let all = found.index.lines(&alternative.span);
+                    lines.extend(all.filter(|line| file.lines.contains(line)));
+                }
+                _ => *lines = None,
+            }
+        }
+        let unjudged = |line: &u32| {
+            let mut places = self.unmutated.iter();
+            places.any(|u| u.file == file.path && u.line == *line && u.why.must_be_waived())
+        };
+        let owned_up: Vec<_> = lines
+            .into_iter()
+            .filter(|(_, lines)| {
+                let lines = lines.as_ref();
+                lines.is_some_and(|lines| lines.intersection(&found.code).all(unjudged))
+            })
+            .map(|(function, _)| (file.path.clone(), function.to_owned()))
+            .collect();
+        self.owned_up.extend(owned_up);
     }
 
     /// Turns what was found into mutants, and into places of the new text.
@@ -620,15 +657,8 @@ impl MutationPlan {
         let mut living = BTreeSet::new();
         let mut lost = BTreeSet::new();
         let mut whole = BTreeSet::new();
-        let alternatives = found
-            .survey
-            .regions
-            .values()
-            .chain(found.survey.entries.values())
-            .flatten()
-            .chain(found.survey.effects.values().map(|e| &e.alternative));
         let mutants = self.mutants.get(first..).unwrap_or_default();
-        for (alternative, mutant) in alternatives.zip(mutants) {
+        for (alternative, mutant) in alternatives(found).zip(mutants) {
             let lines = found.index.lines(&alternative.span);
             match (mutant.viable || mutant.aside, mutant.operator) {
                 (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
@@ -664,6 +694,15 @@ impl MutationPlan {
             })
             .collect()
     }
+}
+
+/// All alternatives, in the order in which they became mutants.
+fn alternatives(found: &Surveyed) -> impl Iterator<Item = &Alternative> {
+    let survey = &found.survey;
+    let expressions = survey.regions.values().chain(survey.entries.values());
+    expressions
+        .flatten()
+        .chain(survey.effects.values().map(|effect| &effect.alternative))
 }
 
 fn too_many(path: &RelPath, purpose: Purpose) -> CertifierError {

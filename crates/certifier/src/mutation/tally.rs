@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use flightproof_core::{Refusal, escape};
+use flightproof_core::{Refusal, RelPath, escape};
 use flightproof_evidence::{Ending, Observation};
 
 use super::guard::FUEL_EXIT;
@@ -231,7 +231,8 @@ impl Trial<'_> {
         tally
     }
 
-    /// There are mutants at all, and in every function that had any.
+    /// There are mutants at all, and in every function that had any, unless all of it is known to be
+    /// unjudged.
     fn population(&self) -> Result<(), Refusal> {
         if self.plan.viable().next().is_none() {
             let detail = format!(
@@ -249,7 +250,13 @@ impl Trial<'_> {
                 .entry((&mutant.file, mutant.function.as_str()))
                 .or_default() |= mutant.viable;
         }
-        let hidden = functions.into_iter().find(|(_, viable)| !viable);
+        let owned_up = |file: &RelPath, function: &str| {
+            let known = (file.clone(), function.to_owned());
+            self.plan.owned_up.contains(&known)
+        };
+        let mut functions = functions.into_iter();
+        let hidden =
+            functions.find(|((file, function), viable)| !viable && !owned_up(file, function));
         hidden.map_or(Ok(()), |((file, function), _)| {
             let detail = format!("{file}: {}", escape(function, 200));
             Err(CertifierCode::FunctionNotMutated.refuse(detail).into())
