@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|choices: &[u8]| flightproof_certifier::fuzzing::judge_plan(choices));
