@@ -82,6 +82,9 @@ flightproof_core::refusal_codes! {
         /// A replay reaches another predicate.
         PredicateDiffers = "PREDICATE_DIFFERS", Evidence,
             "the replay reached another predicate than the recorded flight", "the same observations must lead to the same claims", "find the change that made the difference; record the flight again only if it is meant";
+        /// A commit, flown again, is not what its certificate says.
+        RecertifyDiffers = "RECERTIFY_DIFFERS", Evidence,
+            "flown again, the commit does not come to what its certificate claims", "whoever signed it saw something else, or was given something else", "read the fields that differ; another toolchain, witness or tree is another flight, and its certificate claims other things";
         /// A flight ended otherwise than its plan expects.
         VerdictUnexpected = "VERDICT_UNEXPECTED", Input,
             "the flight ended otherwise than its plan expects", "a plan states what must come of it, and every other end is a failure", "read the stage and the code in the table, then fix the candidate, the witness or the plan";

@@ -1,6 +1,6 @@
 //! What was found, as a certificate claims it.
 
-use super::{Certification, Failure, derived};
+use super::{Certification, Failure};
 use crate::claim::{
     BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
 };
@@ -70,9 +70,7 @@ impl Certification<'_> {
 
     pub(super) fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
         Ok(WitnessClaim {
-            commitment: self
-                .witness
-                .commitment(&derived(&self.entropy, "witness salt"))?,
+            commitment: self.witness.commitment(&self.secrets.salt)?,
             kind: WitnessKind::Cases,
             public: self.witness.is_public(),
             cases: self.witness.cases().len() as u64,

@@ -95,6 +95,7 @@ pub struct Certification<'a> {
     captured: &'a Captured,
     target: BuildTarget,
     entropy: [u8; 32],
+    secrets: Secrets,
     plan: MutationPlan,
     changed: Vec<ChangedFile>,
     /// Paths whose changes may come in though nothing compiles them.
@@ -138,6 +139,25 @@ pub fn derived(entropy: &[u8; 32], purpose: &str) -> [u8; 32] {
     *Digest::keyed(entropy, purpose.as_bytes()).as_bytes()
 }
 
+/// What a certificate's commitments are sealed with.
+#[derive(Debug, Clone, Copy)]
+pub struct Secrets {
+    /// Salt of the witness's commitment.
+    pub salt: [u8; 32],
+    /// Key of the observations' digest.
+    pub observation_key: [u8; 32],
+}
+
+impl Secrets {
+    /// A flight's own.
+    pub fn of(entropy: &[u8; 32]) -> Self {
+        Self {
+            salt: derived(entropy, "witness salt"),
+            observation_key: derived(entropy, "observations"),
+        }
+    }
+}
+
 impl<'a> Certification<'a> {
     /// Starts: finds the changed lines and makes their mutants, as text.
     ///
@@ -163,6 +183,7 @@ impl<'a> Certification<'a> {
             captured,
             target,
             entropy,
+            secrets: Secrets::of(&entropy),
             plan,
             changed,
             uncompiled: Vec::new(),
@@ -177,6 +198,12 @@ impl<'a> Certification<'a> {
             favourites: (0..cases).collect(),
             missed: None,
         })
+    }
+
+    /// The same, sealed with the secrets of an earlier flight, so that the two can be compared.
+    pub fn sealed_with(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
     }
 
     /// The next question, or none when everything is known.
@@ -271,8 +298,8 @@ impl<'a> Certification<'a> {
         let mutation = self.mutation_claim()?;
         let observations: Vec<Observation> =
             self.passes.iter().flatten().flatten().cloned().collect();
-        let key = derived(&self.entropy, "observations");
-        let observations = keyed_observations(&key, &observations).map_err(|e| Failure {
+        let key = &self.secrets.observation_key;
+        let observations = keyed_observations(key, &observations).map_err(|e| Failure {
             gate: Gate::Correctness,
             refusal: e.into(),
         })?;

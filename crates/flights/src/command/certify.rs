@@ -3,9 +3,9 @@
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
 use crate::flight::{self, Flown, Host, Order, Parents, Proven};
+use crate::report::write_mutants;
 use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
-use crate::transcript::Tape;
 use crate::{log, state};
 use clap::Args;
 use flightproof_certifier::key::PublicKey;
@@ -46,6 +46,24 @@ pub(super) struct CertifyArgs {
 /// How a commit is flown, whichever it is.
 #[derive(Args, Clone)]
 pub(super) struct FlightArgs {
+    #[command(flatten)]
+    trial: TrialArgs,
+    /// Move this branch from the baseline to the certified commit if everything holds.
+    #[arg(long, value_name = "BRANCH")]
+    admit: Option<String>,
+    #[command(flatten)]
+    pub(super) signer: SignerArgs,
+    /// Directory for the certificate and the verdict.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the repository on the certificate; default: the directory's name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// What judges a commit, and where.
+#[derive(Args, Clone)]
+pub(super) struct TrialArgs {
     /// Witness file: the cases that judge the candidate.
     #[arg(long, value_name = "FILE")]
     witness: PathBuf,
@@ -65,33 +83,67 @@ pub(super) struct FlightArgs {
     /// Author and committer the candidate must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     identity: Option<String>,
-    /// Move this branch from the baseline to the certified commit if everything holds.
-    #[arg(long, value_name = "BRANCH")]
-    admit: Option<String>,
-    /// Policy the certificate is bound to: its digest stands on it, and an import holds it against the
-    /// policy it is given.
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
     /// Where to fly.
     #[arg(long, value_enum, default_value = "local")]
     session: Backend,
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
-    #[command(flatten)]
-    pub(super) signer: SignerArgs,
-    /// Directory for the certificate and the verdict.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Name of the repository on the certificate; default: the directory's name.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+    /// Policy the certificate is bound to: its digest stands on it, and an import holds it against the
+    /// policy it is given.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// Lock file for a tree without one.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Toolchain directory to bind into the session; default: rustup's default one.
     #[arg(long, value_name = "DIR")]
     toolchain: Option<PathBuf>,
+}
+
+impl TrialArgs {
+    /// The order to fly a commit of a repository, given by its baseline and itself.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub(super) fn order(
+        &self,
+        label: &str,
+        repo: &Path,
+        ends: (&str, &str),
+    ) -> Result<Order, Refusal> {
+        let mut order = Order::new(label, ends, &self.witness)?;
+        order.grants = (!self.grants.is_empty()).then(|| self.grants.clone());
+        order.large.clone_from(&self.large);
+        order.protect.clone_from(&self.protect);
+        order.uncompiled.clone_from(&self.uncompiled);
+        order.identity = self.identity.clone();
+        order.source = Some(Laid {
+            repository: repo.to_owned(),
+        });
+        order.witness_place = place_inside(&self.witness, repo);
+        if let Some(policy) = &self.policy {
+            order.set_policy(policy)?;
+        }
+        if let Some(lock) = &self.lock {
+            order.set_lock(lock)?;
+        }
+        Ok(order)
+    }
+
+    /// The host it flies on, rid of what killed flights left.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    pub(super) fn host(&self) -> Result<Host, Refusal> {
+        let toolchain = self.toolchain.as_deref();
+        let host = Host::prepare(match self.session {
+            Backend::Local => flight::Backend::Local { toolchain },
+            Backend::Docker => flight::Backend::Engine { image: self.image },
+        })?;
+        show::recovered(&host.recover()?);
+        Ok(host)
+    }
 }
 
 /// The session backends of this version.
@@ -131,6 +183,7 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
             (Verdict::refused(progress.stage(), &refusal), refusal.exit())
         }
     };
+    write_mutants(&args.flight.out, &progress.seen)?;
     flight::write_verdict(&args.flight.out, &verdict)?;
     show::verdict(&verdict, format);
     Ok(exit)
@@ -147,20 +200,11 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
     let key = key::signer(&args.flight.signer)?;
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
-    let toolchain = args.flight.toolchain.as_deref();
-    let host = Host::prepare(match args.flight.session {
-        Backend::Local => flight::Backend::Local { toolchain },
-        Backend::Docker => flight::Backend::Engine {
-            image: args.flight.image,
-        },
-    })?;
-    show::recovered(&host.recover()?);
+    let host = args.flight.trial.host()?;
     if let Some(branch) = &args.flight.admit {
         host.check_open(&order, branch)?;
     }
-    let before = host.inventory()?;
-    let flown = flight::fly(&order, Some(&host), &mut Tape::Off, progress);
-    host.inventory()?.nothing_new_since(&before)?;
+    let flown = flight::fly_alone(&order, &host, progress)?;
     let proven = match &flown {
         Flown::Certified(proven) => proven,
         Flown::Refused { stage, refusal } => {
@@ -219,31 +263,13 @@ fn parents(args: &CertifyArgs, own: &PublicKey) -> Result<Parents, Refusal> {
 }
 
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
-    let mut order = Order::new(
-        &label(args),
-        (&args.baseline, &args.candidate),
-        &args.flight.witness,
-    )?;
-    order.grants = (!args.flight.grants.is_empty()).then(|| args.flight.grants.clone());
+    let ends = (args.baseline.as_str(), args.candidate.as_str());
+    let mut order = args.flight.trial.order(&label(args), &args.repo, ends)?;
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
-    order.large = args.flight.large.clone();
-    order.protect = args.flight.protect.clone();
-    order.uncompiled.clone_from(&args.flight.uncompiled);
-    order.identity = args.flight.identity.clone();
     order.attempt = log::attempt(&label(args), &args.candidate)?;
     order.admit = args.flight.admit.clone();
-    order.source = Some(Laid {
-        repository: args.repo.clone(),
-    });
-    order.witness_place = place_inside(&args.flight.witness, &args.repo);
-    if let Some(policy) = &args.flight.policy {
-        order.set_policy(policy)?;
-    }
-    if let Some(lock) = &args.flight.lock {
-        order.set_lock(lock)?;
-    }
     Ok(order)
 }
 

@@ -11,6 +11,7 @@ use super::gate;
 use super::key::{self, SignerArgs};
 use crate::flight::{self, Backend, Flown, Host, Order, Seen};
 use crate::plan::Plan;
+use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
@@ -439,16 +440,19 @@ impl Crew {
         if let Some(canary) = canary.filter(|c| c.exists()) {
             return Err(FlightsCode::CanaryFound.refuse(canary.display()).into());
         }
-        match &self.out {
-            Some(out) => hand_out(flown, &order, key, &out.join(&plan.name)),
-            None => match &flown {
+        let Some(out) = &self.out else {
+            return match &flown {
                 Flown::Certified(proven) => {
                     let id = flight::certify(proven, key)?.id;
                     Ok(flown.verdict(Some(id.to_string())))
                 }
                 Flown::Refused { .. } => Ok(flown.verdict(None)),
-            },
-        }
+            };
+        };
+        let out = out.join(&plan.name);
+        let verdict = hand_out(flown, &order, key, &out)?;
+        write_mutants(&out, &progress.seen)?;
+        Ok(verdict)
     }
 }
 

@@ -1,8 +1,10 @@
 //! After the flight: sign, check what was signed, write it out.
 
 use super::Proven;
+use crate::report::MUTATION_REPORT;
 use crate::{FlightsCode, log, state};
 use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::key::Signer;
 use flightproof_certifier::log::Event;
 use flightproof_certifier::policy::Policy;
@@ -67,12 +69,13 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
 }
 
 /// Files of an output directory, in the order they are written.
-const OUTPUTS: [&str; 10] = [
+const OUTPUTS: [&str; 11] = [
     "admission.dsse.json",
     "agent.json",
     "certificate.dsse.json",
     "certificate.dsse.json.sig",
     "commit.bundle",
+    MUTATION_REPORT,
     "opening.json",
     "receipt.json",
     "svr.dsse.json",
@@ -143,10 +146,8 @@ const MAX_OPENING: usize = 4096;
 pub struct Opening {
     /// The certificate it is for.
     pub certificate: Digest,
-    /// Salt of the witness's commitment.
-    pub salt: [u8; 32],
-    /// Key of the observations' digest.
-    pub observation_key: [u8; 32],
+    /// What they are sealed with.
+    pub secrets: Secrets,
 }
 
 impl Opening {
@@ -173,8 +174,10 @@ impl Opening {
         }
         Ok(Self {
             certificate: file.certificate,
-            salt: secret(&file.salt)?,
-            observation_key: secret(&file.observation_key)?,
+            secrets: Secrets {
+                salt: secret(&file.salt)?,
+                observation_key: secret(&file.observation_key)?,
+            },
         })
     }
 }
@@ -193,8 +196,8 @@ pub fn write_certificate(
     let opening = OpeningFile {
         schema: OPENING.to_owned(),
         certificate: certificate.id,
-        salt: Bytes(proven.salt.to_vec()),
-        observation_key: Bytes(proven.observation_key.to_vec()),
+        salt: Bytes(proven.secrets.salt.to_vec()),
+        observation_key: Bytes(proven.secrets.observation_key.to_vec()),
     };
     let captured = &proven.captured;
     let event = Event::Certified {

@@ -27,7 +27,7 @@ use baseline::Flew;
 use flightproof_archive::paws;
 use flightproof_certifier::certificate::{Admission, Evidence, Statement};
 use flightproof_certifier::certification::{
-    Ask, Certification, Judgement, RUNS_PER_CASE, Told, derived,
+    Ask, Certification, Judgement, RUNS_PER_CASE, Secrets, Told, derived,
 };
 use flightproof_certifier::claim::LineageClaim;
 use flightproof_certifier::judge::Gate;
@@ -70,10 +70,8 @@ pub struct Proven {
     pub parents: Parents,
     /// Proof that nothing of the session is left.
     pub closed: Closed,
-    /// Opens the witness's commitment, for its owner.
-    pub salt: [u8; 32],
-    /// Opens the digest of the observations, for the judging side.
-    pub observation_key: [u8; 32],
+    /// Opens its commitments, for the judging side.
+    pub secrets: Secrets,
 }
 
 impl Proven {
@@ -186,6 +184,17 @@ pub fn fly(order: &Order, host: Option<&Host>, tape: &mut Tape, progress: &mut P
     }
 }
 
+/// Flies for real while nothing else does, and sees that nothing is left of it.
+///
+/// # Errors
+/// What was left. All else is in the end of the flight.
+pub fn fly_alone(order: &Order, host: &Host, progress: &mut Progress) -> Result<Flown, Refusal> {
+    let before = host.inventory()?;
+    let flown = fly(order, Some(host), &mut Tape::Off, progress);
+    host.inventory()?.nothing_new_since(&before)?;
+    Ok(flown)
+}
+
 struct Flight<'a> {
     order: &'a Order,
     host: Option<&'a Host>,
@@ -228,7 +237,8 @@ impl Flight<'_> {
                 stage: failure.gate.name(),
                 refusal: failure.refusal,
             })?
-            .granting(&self.order.uncompiled);
+            .granting(&self.order.uncompiled)
+            .sealed_with(self.order.secrets(&entropy));
         let dependencies = match &packages {
             Some(report) => self.dependencies(&report.packages)?,
             None => crates::ship(&[]).map_err(at("dependency"))?,
@@ -483,8 +493,7 @@ impl Flight<'_> {
             captured: captured.clone(),
             parents: self.order.parents.clone(),
             closed,
-            salt: derived(entropy, "witness salt"),
-            observation_key: derived(entropy, "observations"),
+            secrets: self.order.secrets(entropy),
         })
     }
 }

@@ -3,6 +3,7 @@
 use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
+use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
@@ -83,6 +84,8 @@ pub struct Order {
     pub source: Option<Laid>,
     /// Where the witness lies inside the repository, if it does.
     pub witness_place: Option<RelPath>,
+    /// What an earlier flight of the same commit was sealed with; otherwise the flight draws its own.
+    pub sealed_as: Option<Secrets>,
     witness: Vec<u8>,
     driver: Option<Vec<u8>>,
     /// Digest of the directories a plan flies, which a recording is bound to.
@@ -121,6 +124,7 @@ impl Order {
             bundle: None,
             source: None,
             witness_place: None,
+            sealed_as: None,
             witness: bytes,
             driver,
             trees: None,
@@ -199,6 +203,11 @@ impl Order {
             Some(driver) => witness.with_driver(driver)?,
             None => witness,
         })
+    }
+
+    /// What the certificate's commitments are sealed with.
+    pub fn secrets(&self, entropy: &[u8; 32]) -> Secrets {
+        self.sealed_as.unwrap_or_else(|| Secrets::of(entropy))
     }
 
     /// What the capture is asked, as a recording keeps it.

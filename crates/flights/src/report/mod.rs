@@ -4,6 +4,7 @@
 //! flights give the same bytes.
 
 mod certificate;
+mod mutants;
 mod page;
 mod session;
 mod source;
@@ -16,6 +17,7 @@ use flightproof_certifier::certification::Account;
 use flightproof_core::{Digest, Verdict};
 use flightproof_evidence::{Attestation, Change};
 
+pub use mutants::{MUTATION_REPORT, write_mutants};
 pub use page::page;
 
 /// Everything a report is about.

@@ -55,6 +55,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     assert_snapshot!(names("out"), @r#"
     certificate.dsse.json
     certificate.dsse.json.sig
+    mutation-report.json
     opening.json
     svr.dsse.json
     test-result.dsse.json
@@ -154,6 +155,7 @@ fn an_earlier_flight_s_certificate_is_moved_aside_and_kept() {
             "earlier/1/",
             "earlier/1/certificate.dsse.json",
             "earlier/1/certificate.dsse.json.sig",
+            "earlier/1/mutation-report.json",
             "earlier/1/opening.json",
             "earlier/1/svr.dsse.json",
             "earlier/1/test-result.dsse.json",

@@ -23,6 +23,7 @@ mod machine;
 mod mutate;
 mod narrow;
 mod plans;
+mod recertify;
 mod recordings;
 mod references;
 mod reports;

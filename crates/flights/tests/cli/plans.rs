@@ -67,6 +67,7 @@ fn a_flight_is_flown_recorded_and_replayed_to_its_own_predicate() {
             "pricing/",
             "pricing/certificate.dsse.json",
             "pricing/certificate.dsse.json.sig",
+            "pricing/mutation-report.json",
             "pricing/opening.json",
             "pricing/svr.dsse.json",
             "pricing/test-result.dsse.json",

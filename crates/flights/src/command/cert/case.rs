@@ -52,7 +52,7 @@ pub(super) fn open(args: &OpenArgs, format: Format) -> Result<Exit, Refusal> {
     let index = cases.position(|case| case.id == args.case).ok_or_else(|| {
         FlightsCode::WitnessUnreadable.refuse(format!("no case \"{}\"", escape(&args.case, 80)))
     })?;
-    let opened = witness.open_case(&opening.salt, index)?;
+    let opened = witness.open_case(&opening.secrets.salt, index)?;
     input::write(&args.output, &opened.bytes()?, 0o600)?;
     let verdict = Verdict {
         certificate: Some(opening.certificate.to_string()),

@@ -5,6 +5,7 @@ mod case;
 mod claims;
 mod except;
 mod log;
+mod recertify;
 mod show;
 mod verify;
 
@@ -27,6 +28,8 @@ pub(super) enum CertCommand {
     Verify(VerifyArgs),
     /// Print what a certificate claims, and what it does not.
     Show(ShowArgs),
+    /// Fly the commit of a certificate again, from the first gate, and compare what is claimed.
+    Recertify(recertify::RecertifyArgs),
     /// Excuse one certificate from one rule of a policy, for a while, signed.
     Except(except::ExceptArgs),
     /// Open one case of the witness for whoever has the certificate, and no other case.
@@ -85,6 +88,7 @@ pub(super) fn run(command: &CertCommand, format: Format) -> Result<Exit, Refusal
     match command {
         CertCommand::Verify(args) => verify::verify(args, format),
         CertCommand::Show(args) => show::show(args, format),
+        CertCommand::Recertify(args) => recertify::run(args, format),
         CertCommand::Except(args) => except::run(args, format),
         CertCommand::OpenCase(args) => case::open(args, format),
         CertCommand::CheckCase(args) => case::check(args, format),

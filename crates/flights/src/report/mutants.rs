@@ -1,0 +1,187 @@
+//! The mutants of a flight in the schema of mutation-testing reports (version 2), which viewers of
+//! other tools read: <https://github.com/stryker-mutator/mutation-testing-elements>.
+
+use crate::flight::Seen;
+use crate::state;
+use flightproof_certifier::certification::{Account, MutantAccount, MutantFate};
+use flightproof_core::Refusal;
+use flightproof_evidence::Change;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Name of the report in an output directory.
+pub const MUTATION_REPORT: &str = "mutation-report.json";
+
+/// Writes the report of a flight that came to its mutants, whatever became of it then.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn write_mutants(out: &Path, seen: &Seen) -> Result<(), Refusal> {
+    match seen.account.as_ref().filter(|account| tried(account)) {
+        None => Ok(()),
+        Some(account) => {
+            let report = format!("{}\n", document(&seen.changes, account));
+            state::write_file(&out.join(MUTATION_REPORT), report.as_bytes(), 0o644)
+        }
+    }
+}
+
+fn tried(account: &Account) -> bool {
+    let mut mutants = account.mutants.iter();
+    mutants.any(|mutant| mutant.fate != MutantFate::Untried)
+}
+
+fn document(changes: &[Change], account: &Account) -> Value {
+    let mut files = Map::new();
+    for change in changes {
+        let Some(new) = &change.new else { continue };
+        let source = String::from_utf8_lossy(&new.content);
+        let own = account.mutants.iter().filter(|m| m.file == change.path);
+        let mutants: Vec<Value> = own.map(|m| mutant(m, &source)).collect();
+        if !mutants.is_empty() {
+            files.insert(
+                change.path.to_string(),
+                json!({"language": "rust", "source": source, "mutants": mutants}),
+            );
+        }
+    }
+    json!({
+        "schemaVersion": "2",
+        // No mutant may survive: nothing below this is good.
+        "thresholds": {"high": 100, "low": 100},
+        "framework": {"name": "Flightproof", "version": env!("CARGO_PKG_VERSION")},
+        "files": files,
+    })
+}
+
+fn mutant(mutant: &MutantAccount, source: &str) -> Value {
+    let (status, reason) = status(mutant.fate);
+    let line = source
+        .split('\n')
+        .nth(mutant.line.saturating_sub(1) as usize);
+    let line = line.unwrap_or_default();
+    let before = line.get(..mutant.column.saturating_sub(1) as usize);
+    let start = before.map_or(0, |before| before.chars().count()) + 1;
+    // What is longer than a line, or was shortened for people, ends with its line.
+    let rest = line.get(before.map_or(0, str::len)..).unwrap_or_default();
+    let length = match rest.starts_with(&mutant.original) {
+        true => mutant.original.chars().count(),
+        false => rest.trim_end().chars().count(),
+    };
+    json!({
+        "id": mutant.id,
+        "mutatorName": mutant.operator,
+        "replacement": mutant.replacement,
+        "status": status,
+        "statusReason": reason,
+        "location": {
+            "start": {"line": mutant.line, "column": start},
+            "end": {"line": mutant.line, "column": start + length},
+        },
+    })
+}
+
+/// The schema's word, and ours.
+fn status(fate: MutantFate) -> (&'static str, &'static str) {
+    match fate {
+        MutantFate::Killed(class @ ("fuel" | "time")) => ("Timeout", class),
+        MutantFate::Killed(class) => ("Killed", class),
+        MutantFate::Survived => ("Survived", "no case noticed it"),
+        MutantFate::Waived => ("Ignored", "waived by the witness's owner"),
+        MutantFate::Unviable => ("CompileError", "the compiler refused it"),
+        MutantFate::Untried => ("Pending", "not tried, or not to the end"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_core::RelPath;
+    use flightproof_evidence::FileState;
+
+    fn made(line: u32, column: u32, original: &str, fate: MutantFate) -> MutantAccount {
+        MutantAccount {
+            id: format!("src/lib.rs:{line}:{column}"),
+            file: RelPath::new("src/lib.rs").unwrap(),
+            line,
+            column,
+            operator: "relational",
+            original: original.to_owned(),
+            replacement: "<=".to_owned(),
+            fate,
+        }
+    }
+
+    fn changed(path: &str, new: Option<&str>) -> Change {
+        Change {
+            path: RelPath::new(path).unwrap(),
+            old: None,
+            new: new.map(|text| FileState {
+                executable: false,
+                content: text.as_bytes().into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn places_are_counted_in_characters_and_end_behind_what_stood_there() {
+        let changes = [
+            changed("src/lib.rs", Some("fn f() {\n    g(\"ö\", a < b)\n}\n")),
+            changed("src/old.rs", None),
+            changed("README.md", Some("text")),
+        ];
+        let account = Account {
+            mutants: vec![
+                made(2, 15, "<", MutantFate::Killed("value")),
+                made(2, 5, "g(\"ö\", a …", MutantFate::Survived),
+            ],
+            ..Account::default()
+        };
+        let report = document(&changes, &account);
+        let files: Vec<&String> = report["files"].as_object().unwrap().keys().collect();
+        assert_eq!(files, ["src/lib.rs"]);
+        let place = |number: usize| {
+            let place = &report["files"]["src/lib.rs"]["mutants"][number]["location"];
+            let at = |end: &str| {
+                let at = &place[end];
+                (at["line"].as_u64().unwrap(), at["column"].as_u64().unwrap())
+            };
+            (at("start"), at("end"))
+        };
+        assert_eq!(place(0), ((2, 14), (2, 15)));
+        assert_eq!(place(1), ((2, 5), (2, 18)));
+    }
+
+    #[test]
+    fn every_fate_has_a_word_of_the_schema() {
+        let fates = [
+            (MutantFate::Killed("value"), "Killed"),
+            (MutantFate::Killed("fuel"), "Timeout"),
+            (MutantFate::Survived, "Survived"),
+            (MutantFate::Waived, "Ignored"),
+            (MutantFate::Unviable, "CompileError"),
+            (MutantFate::Untried, "Pending"),
+        ];
+        for (fate, word) in fates {
+            assert_eq!(mutant(&made(1, 1, "a", fate), "a")["status"], word);
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_of_a_flight_that_tried_none() {
+        let out = tempfile::tempdir().unwrap();
+        let mut seen = Seen {
+            changes: vec![changed("src/lib.rs", Some("a"))],
+            account: Some(Account {
+                mutants: vec![made(1, 1, "a", MutantFate::Untried)],
+                ..Account::default()
+            }),
+            ..Seen::default()
+        };
+        write_mutants(out.path(), &seen).unwrap();
+        assert!(!out.path().join(MUTATION_REPORT).exists());
+        seen.account.as_mut().unwrap().mutants[0].fate = MutantFate::Survived;
+        write_mutants(out.path(), &seen).unwrap();
+        assert!(out.path().join(MUTATION_REPORT).exists());
+    }
+}
