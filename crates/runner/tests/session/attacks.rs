@@ -8,8 +8,13 @@ use std::time::{Duration, Instant};
 
 /// Runs the attack with a short wall clock and proves that the session still serves an honest case.
 fn attack(bubble: &mut Bubble, act: &str) -> Outcome {
+    attack_within(bubble, act, 300)
+}
+
+/// The same with another wall clock, milliseconds: for what must come to its own end on a busy machine.
+fn attack_within(bubble: &mut Bubble, act: &str, wall_ms: u64) -> Outcome {
     let mut exec = case(&[act]);
-    exec.limits.wall_ms = 300;
+    exec.limits.wall_ms = wall_ms;
     let started = Instant::now();
     let outcome = bubble.exec(&exec);
     assert!(
@@ -90,9 +95,10 @@ fn input_nobody_reads_is_no_fault() {
 #[test]
 fn litter_is_cleared_whatever_it_is() {
     let mut bubble = Bubble::with_attacker();
-    let outcome = attack(&mut bubble, "litter");
-    assert_eq!(outcome.status, exited(0));
-    assert_eq!(attack(&mut bubble, "fill").status, exited(0));
+    for act in ["litter", "fill"] {
+        let outcome = attack_within(&mut bubble, act, 2_500);
+        assert_eq!(outcome.status, exited(0), "{act}");
+    }
 }
 
 #[test]
