@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bench import Work, machine, target
+from bench import Work, build, machine, target
 
 CHANGED = 10
 # Changed files are spread over the tree.
@@ -81,6 +81,19 @@ class Home:
         return ["sh", "-c", f"cd {self.repo} && {fetch} && {safe} merge -q --ff-only FETCH_HEAD"]
 
 
+def check_at_limits(args):
+    """Milliseconds of CPU for the check of a bundle that fills every limit. Not with a program of choice:
+    the check is measured alone, by an example that is built here."""
+    if args.program:
+        return None
+    root = Path(__file__).resolve().parent.parent.parent
+    built = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    example = build(root, built, ["--example", "bundle_cost"], "examples/bundle_cost")
+    told = subprocess.run([example], check=True, stdout=subprocess.PIPE, text=True).stdout
+    micros, what = told.splitlines()[0].split(maxsplit=1)
+    return int(micros) / 1_000 if what.startswith("at the limits") else None
+
+
 def run(tools, args):
     works, targets = [], []
     medians = {}
@@ -103,7 +116,7 @@ def run(tools, args):
         found = medians.get(files)
         ratio = found and found["flights import"] / found["git fetch, fsck, merge"]
         targets.append(target(f"import into {files} files, times git by hand, wall median", ratio, limit))
-    targets.append(target("check of a bundle at its limits, ms (examples/bundle_cost)", None, 15))
+    targets.append(target("check of a bundle at its limits, ms of CPU", check_at_limits(args), 15))
     if 1_000 in medians and 100_000 in medians:
         ours = [medians[files]["flights import"] for files in (1_000, 100_000)]
         per_file = (ours[1] - ours[0]) / 99_000 * 1e6

@@ -78,6 +78,44 @@ pub fn capture(
     host: &Host,
     request: &CaptureRequest<'_>,
 ) -> Result<Capture, ImportError> {
+    let (packed, mut objects, judged) = take(git, host, request)?;
+    let whole = snapshot::take(&mut objects, &judged.difference.new, judged.commit.tree)?;
+    let parcel = Parcel {
+        bundle: &packed.bundle,
+        changeset: packed.changeset.as_deref(),
+    };
+    Ok(Capture {
+        captured: evidence(request.name, &packed.checked, &parcel, whole)?,
+        bundle: packed.bundle,
+        changeset: packed.changeset,
+        checked: packed.checked,
+    })
+}
+
+/// A commit that was taken for somebody else to judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// The commit as a git bundle.
+    pub bundle: Vec<u8>,
+    /// Its large files as a PAWS1 changeset, if it has any.
+    pub changeset: Option<Vec<u8>>,
+    /// What our own reader found in both.
+    pub checked: Checked,
+}
+
+/// Takes one commit as [`capture`] does, without the tree around it, which may be of any size.
+///
+/// # Errors
+/// As [`capture`].
+pub fn pack(git: &Git, host: &Host, request: &CaptureRequest<'_>) -> Result<Packed, ImportError> {
+    Ok(take(git, host, request)?.0)
+}
+
+fn take(
+    git: &Git,
+    host: &Host,
+    request: &CaptureRequest<'_>,
+) -> Result<(Packed, Objects, Judged), ImportError> {
     let baseline = host.resolve(git, request.baseline)?;
     let mut head = host.resolve(git, request.candidate)?;
     if baseline == head {
@@ -99,8 +137,7 @@ pub fn capture(
     }
     let rules = request.rules();
     let judged = judge(&mut objects, (baseline, &baseline_body), &head_body, &rules)?;
-    let (commit, difference) = (&judged.commit, &judged.difference);
-    let whole = snapshot::take(&mut objects, &difference.new, commit.tree)?;
+    let difference = &judged.difference;
     let ends = Ends {
         baseline: (baseline, &baseline_body),
         head: (head, &head_body),
@@ -117,12 +154,12 @@ pub fn capture(
     let checked = check_parcel(&parcel, baseline, &mut objects, &rules)?;
     check_same(&checked, head, &judged)?;
     opinion::ask(git, &window, &checked)?;
-    Ok(Capture {
-        captured: evidence(request.name, &checked, &parcel, whole)?,
+    let packed = Packed {
         bundle,
         changeset,
         checked,
-    })
+    };
+    Ok((packed, objects, judged))
 }
 
 /// The ids of the files that travel beside the bundle.

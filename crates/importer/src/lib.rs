@@ -51,7 +51,7 @@ mod worktree;
 pub use admit::{Admitted, admit, check_open};
 pub use arrival::{Arrival, capture_bundle, check_bundle};
 pub use bases::Bases;
-pub use capture::{Capture, CaptureRequest, capture};
+pub use capture::{Capture, CaptureRequest, Packed, capture, pack as pack_commit};
 pub use check::{Checked, Parcel, check, check_parcel};
 pub use checkout::{Checkout, checkout};
 pub use clearance::Clearance;

@@ -10,7 +10,7 @@ use flightproof_archive::paws;
 use flightproof_core::{Digest, RelPath};
 use flightproof_importer::{
     Arrival, Capture, CaptureRequest, Checked, Clearance, Git, Grants, Host, ImportError,
-    ImporterCode, Parcel, Rules, admit, capture, check_bundle, snapshot_of_bundle,
+    ImporterCode, Parcel, Rules, admit, capture, check_bundle, pack_commit, snapshot_of_bundle,
 };
 use flightproof_ledger::Ledger;
 use scene::{folder, programs, run_git};
@@ -438,4 +438,34 @@ fn large_has_limits_too() {
     });
     let refused = copied.capture(&large(&["data"])).unwrap_err();
     assert_eq!(refused.code, ImporterCode::BytesOverLimit);
+}
+
+#[test]
+fn a_commit_of_a_repository_too_large_to_be_judged_whole_is_packed_all_the_same() {
+    let shop = Shop::with(&programs()[0], |top| write(top, "README", b"words\n"));
+    let top = shop.temp.path().join("wide");
+    std::fs::create_dir(&top).unwrap();
+    let run = |words: &[&str]| run_git(&shop.program, &top, words);
+    run(&["init", "-q"]);
+    for n in 0..20_100 {
+        write(&top, &format!("d{}/f{n:05}", n / 100), b"x");
+    }
+    run(&["add", "-A"]);
+    run(&["commit", "-q", "-m", "baseline"]);
+    std::fs::write(top.join("d0/f00001"), b"y").unwrap();
+    run(&["commit", "-q", "-a", "-m", "work"]);
+    let host = Host::open(&shop.git, &top).unwrap();
+    let scratch = folder();
+    let request = CaptureRequest {
+        name: "test",
+        baseline: "HEAD~1",
+        candidate: "HEAD",
+        grants: &Grants::default(),
+        identity: None,
+        squash: false,
+        scratch: scratch.path(),
+        now: now(),
+    };
+    let packed = pack_commit(&shop.git, &host, &request).unwrap();
+    assert_eq!(packed.checked.changes().len(), 1);
 }

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
-    self as importer, Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, capture,
-    check_bundle,
+    self as importer, Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, check_bundle,
+    pack_commit,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -137,9 +137,9 @@ fn create(
         scratch: desk.work.path(),
         now: state::unix_seconds(),
     };
-    let capture = capture(&desk.git, &desk.host, &request)?;
+    let packed = pack_commit(&desk.git, &desk.host, &request)?;
     let mut done = format!("written to {}", input::shown(output));
-    if let Some(changeset) = &capture.changeset {
+    if let Some(changeset) = &packed.changeset {
         let beside = beside.ok_or_else(|| FlightsCode::UsageInvalid.refuse(NO_PLACE))?;
         input::write(beside, changeset, 0o644)?;
         let size = changeset.len();
@@ -148,19 +148,19 @@ fn create(
             input::shown(beside)
         );
     }
-    input::write(output, &capture.bundle, 0o644)?;
-    let found = &capture.captured;
+    input::write(output, &packed.bundle, 0o644)?;
+    let found = &packed.checked;
     let parcel = Parcel {
-        bundle: &capture.bundle,
-        changeset: capture.changeset.as_deref(),
+        bundle: &packed.bundle,
+        changeset: packed.changeset.as_deref(),
     };
     Ok(Report::new(
         "bundle",
         done,
-        (found.baseline, found.head),
-        (&found.author, &found.committer),
+        (found.baseline(), found.head()),
+        (found.author(), found.committer()),
         &parcel,
-        &found.changes,
+        found.changes(),
     ))
 }
 

@@ -44,6 +44,9 @@ pub(super) struct ReviewArgs {
     /// A protected path the commit was allowed to change (repeatable).
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// A path where files of the commit may be large (repeatable).
+    #[arg(long, value_name = "PATH")]
+    large: Vec<RelPath>,
     /// The witness it was certified with: tells which changed lines carry mutants.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
@@ -134,7 +137,7 @@ fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
         name: &inputs.request.repository,
         baseline: &inputs.request.baseline.to_string(),
         candidate: &inputs.request.head.to_string(),
-        grants: &Grants::new(args.grants.clone()),
+        grants: &Grants::new(args.grants.clone()).with_large(args.large.clone()),
         identity: None,
         squash: false,
         scratch: work.path(),

@@ -226,7 +226,7 @@ impl Host {
         let repository = self.repository(order)?;
         let mut clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
         if let Some(bundle) = &order.bundle {
-            let grants = Grants::new(order.grants.clone().unwrap_or_default());
+            let grants = order.rules();
             let work = self.work_directory()?;
             let now = state::unix_seconds();
             let arrival = arrival(order, bundle, &grants, work.path(), now);

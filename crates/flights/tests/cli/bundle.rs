@@ -1,6 +1,7 @@
 //! `flights bundle`, on real repositories.
 
 use crate::environment::{Environment, Run, tree, workspace};
+use crate::verify::POLICY;
 use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::fs;
@@ -195,6 +196,29 @@ fn a_commit_with_large_files_is_certified_with_what_travelled_beside_it() {
         Some(64),
         "{}",
         run.text
+    );
+    let (key, policy) = (
+        environment.public_key(),
+        environment.write("p.json", POLICY),
+    );
+    let review = |more: &[&str]| {
+        let repo = environment.path("repo");
+        let mut args = vec!["review", certificate, "--key", &key, "--policy", &policy];
+        args.extend(["--repo", repo.to_str().unwrap()]);
+        environment.flights(&[&args[..], more].concat())
+    };
+    let run = review(&[]);
+    assert!(
+        run.stdout.contains("importer/BYTES_OVER_LIMIT"),
+        "{}",
+        run.text
+    );
+    let run = review(&["--large", "data"]);
+    assert_eq!(
+        run.code,
+        0,
+        "{}",
+        run.stdout.lines().next().unwrap_or_default()
     );
 }
 
