@@ -125,7 +125,7 @@ fn a_replay_reports_as_one_json_document() {
         .map(|stage| stage["stage"].as_str().unwrap())
         .collect();
     assert_eq!(names.first(), Some(&"plan"));
-    assert_eq!(names.last(), Some(&"judge"));
+    assert_eq!(names.last(), Some(&"close"));
     let detail = report["flights"][0]["verdict"]["detail"].take();
     assert!(
         detail.as_str().unwrap().contains(" certified: 9 cases, "),
