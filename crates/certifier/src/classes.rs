@@ -1,6 +1,6 @@
 //! What every changed line is: exactly one class for each.
 
-use crate::fence::{compiled_in, is_taken_in};
+use crate::fence::{compiled_in, is_taken_in, takes_in_unseen};
 use crate::lines::is_rust;
 use crate::mutation::{MutationPlan, Silence};
 use crate::population::lines_of;
@@ -70,7 +70,7 @@ impl ChangedFile {
             let lines = lines_of(change);
             let rust = is_rust(&change.path);
             let whole = match language {
-                Some(_) if is_document(change.path.file_name()) => Some(LineClass::Inert),
+                Some(_) if is_read_by_people(change, tree) => Some(LineClass::Inert),
                 Some(_) => Some(LineClass::Unjudged),
                 None if becomes_executable(change) => Some(LineClass::NotCompiled),
                 // Line by line; without lines only comments went, or all of it, which is named.
@@ -82,7 +82,9 @@ impl ChangedFile {
                 path: change.path.clone(),
                 lines,
                 whole,
-                taken_in: !rust && is_taken_in(tree, change.path.file_name()),
+                taken_in: !rust
+                    && is_taken_in(tree, change.path.file_name())
+                    && !takes_in_unseen(tree),
             }
         };
         changes.iter().map(of).collect()
@@ -175,6 +177,21 @@ fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
     }
 }
 
+/// A document that nothing runs, and that no file beside documents names: any language may take in
+/// what it names.
+fn is_read_by_people(change: &Change, tree: &Tree<'_>) -> bool {
+    let path = &change.path;
+    let states = [&change.old, &change.new].into_iter().flatten();
+    let name = path.file_name().as_bytes();
+    let mut others = tree.files().filter(|(other, _)| {
+        let file = other.rsplit('/').next().unwrap_or(other);
+        !is_document(&file.to_ascii_lowercase())
+    });
+    is_document(&path.file_name().to_ascii_lowercase())
+        && !states.clone().any(|state| is_script(path, state))
+        && !others.any(|(_, content)| content.windows(name.len()).any(|at| at == name))
+}
+
 fn becomes_executable(change: &Change) -> bool {
     let is = change.new.as_ref().is_some_and(|new| new.executable);
     is && !change.old.as_ref().is_some_and(|old| old.executable)
@@ -203,113 +220,60 @@ fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&extension) || (named && ["", "txt", "apache", "mit"].contains(&extension))
 }
 
-/// Extensions of programs in other languages, and of what tells other tools what to run.
-const PROGRAMS: &[&str] = &[
-    "sh",
-    "bash",
-    "zsh",
-    "fish",
-    "ps1",
-    "psm1",
-    "bat",
-    "cmd",
-    "py",
-    "pyw",
-    "rb",
-    "pl",
-    "pm",
-    "lua",
-    "tcl",
-    "awk",
-    "sed",
-    "js",
-    "mjs",
-    "cjs",
-    "ts",
-    "tsx",
-    "jsx",
-    "php",
-    "c",
-    "h",
-    "cc",
-    "cpp",
-    "cxx",
-    "hpp",
-    "hh",
-    "s",
-    "asm",
-    "m",
-    "mm",
-    "go",
-    "java",
-    "kt",
-    "kts",
-    "scala",
-    "groovy",
-    "gradle",
-    "swift",
-    "cs",
-    "fs",
-    "vb",
-    "hs",
-    "ml",
-    "el",
-    "clj",
-    "ex",
-    "exs",
-    "erl",
-    "r",
-    "jl",
-    "nim",
-    "zig",
-    "d",
-    "dart",
-    "wat",
-    "wasm",
-    "so",
-    "dll",
-    "dylib",
-    "a",
-    "o",
-    "exe",
-    "jar",
-    "cmake",
-    "mk",
-    "ninja",
-    "bzl",
-    "nix",
-    "dockerfile",
-    "service",
-    "desktop",
-    "spec",
-    "tf",
-    "sql",
-    "proto",
-    "ld",
-    "in",
-    "ac",
-    "am",
-    "m4",
-    "just",
+/// Extensions of what holds tables, texts, pictures, sounds and letters, and nothing that is run.
+const DATA: &[&str] = &[
+    "txt", "text", "csv", "tsv", "psv", "dat", "bin", "raw", "log", "out", "err", "stdout",
+    "stderr", "expected", "actual", "golden", "snap", "jsonl", "ndjson", "po", "pot", "ftl", "png",
+    "jpg", "jpeg", "gif", "webp", "avif", "bmp", "ico", "svg", "tif", "tiff", "pdf", "wav", "mp3",
+    "ogg", "flac", "mp4", "webm", "ttf", "otf", "woff", "woff2", "pem", "crt", "der",
 ];
-/// Files of other tools that name what is run, whatever their extension says.
+/// Extensions of what may as well tell a tool what to run: data in a folder of data only.
+const SETTINGS: &[&str] = &[
+    "json", "toml", "yaml", "yml", "xml", "html", "htm", "css", "ini",
+];
+/// Such folders.
+const DATA_FOLDERS: &[&str] = &[
+    "data",
+    "testdata",
+    "test-data",
+    "test_data",
+    "fixtures",
+    "fixture",
+    "golden",
+    "goldens",
+    "snapshots",
+    "corpus",
+    "vectors",
+    "cases",
+    "samples",
+];
+/// Files of other tools that name what is run or installed, wherever they lie.
 const TOOL_FILES: &[&str] = &[
+    "action.yaml",
+    "action.yml",
+    "cargo.toml",
     "cmakelists.txt",
+    "composer.json",
     "compose.yaml",
     "compose.yml",
+    "constraints.txt",
+    "deno.json",
+    "docker-compose.yaml",
     "docker-compose.yml",
-    "meson.build",
+    "package-lock.json",
     "package.json",
     "pyproject.toml",
     "requirements.txt",
-    "setup.cfg",
-    "tox.ini",
+    "rust-toolchain.toml",
+    "rustfmt.toml",
+    "clippy.toml",
+    "tsconfig.json",
 ];
 /// Files of a folder or name that begins with a dot and that no tool runs anything for.
 const QUIET: &[&str] = &[".gitignore", ".editorconfig", ".mailmap", ".gitkeep"];
 
 /// Whether something could run it, or run something because of it: by its permissions, its first
-/// bytes, its name, or because its name says nothing.
+/// bytes, its name, or because its name is not known to be that of data.
 fn is_script(path: &RelPath, state: &FileState) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let hidden = path.as_str().split('/').any(|part| part.starts_with('.'));
@@ -319,10 +283,20 @@ fn is_script(path: &RelPath, state: &FileState) -> bool {
         || magic.iter().any(|magic| first.starts_with(magic))
         || TOOL_FILES.contains(&name.as_str())
         || (hidden && !QUIET.contains(&name.as_str()))
-        || match name.rsplit_once('.') {
-            Some((_, extension)) => PROGRAMS.contains(&extension),
-            None => !is_document(&name),
-        }
+        || !(is_document(&name) || is_data(path, &name))
+}
+
+/// What is known to be no program, by its name: whatever is not known may be run.
+fn is_data(path: &RelPath, name: &str) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let mut folders = path
+        .parent()
+        .into_iter()
+        .flat_map(|folder| folder.split('/'));
+    let in_data = |folder: &str| DATA_FOLDERS.contains(&folder.to_ascii_lowercase().as_str());
+    QUIET.contains(&name)
+        || DATA.contains(&extension)
+        || SETTINGS.contains(&extension) && folders.any(in_data)
 }
 
 #[cfg(test)]
@@ -371,6 +345,28 @@ mod tests {
             ".gitlab-ci.yml",
             "deploy/Dockerfile",
             "src/native.c",
+            "Makefile.toml",
+            "netlify.toml",
+            "BUILD.bazel",
+            "cloudbuild.yaml",
+            "action.yml",
+            "data/action.yml",
+            "Taskfile.yml",
+            "build.xml",
+            "docker-compose.override.yml",
+            "Dockerfile.prod",
+            "default.sbt",
+            "a.gemspec",
+            "package-lock.json",
+            "data/package.json",
+            "go.mod",
+            "tasks.rake",
+            "setup.vbs",
+            "run.command",
+            "x.pth",
+            "x.vue",
+            "lib.erb",
+            "notebook.ipynb",
         ] {
             assert_eq!(new_file(path, "x\n"), [(1, NotCompiled)], "{path}");
         }
@@ -381,7 +377,14 @@ mod tests {
         let gone = change("release.sh", Some(b"x\n"), None);
         assert_eq!(classed(gone, &[]), [(0, NotCompiled)]);
         // The twins.
-        for path in ["rates.csv", "tests/expected.txt", "logo.svg", ".gitignore"] {
+        for path in [
+            "rates.csv",
+            "tests/expected.txt",
+            "logo.svg",
+            ".gitignore",
+            "tests/data/a.json",
+            "fixtures/a.toml",
+        ] {
             assert_eq!(new_file(path, "x\n"), [(1, Data)], "{path}");
         }
         for path in [
@@ -416,7 +419,9 @@ mod tests {
         assert_eq!(edited("src/lib.rs", old, &new), [(3, Unjudged)]);
         let plain = "struct A {\n    a: u8,\n}\n";
         let wide = plain.replace("u8", "u16");
-        assert_eq!(edited("src/lib.rs", plain, &wide), [(2, Inert)]);
+        assert_eq!(edited("src/lib.rs", plain, &wide), [(2, Unjudged)]);
+        let more = plain.replace("u8,\n", "u8,\n    b: u8,\n");
+        assert_eq!(edited("src/lib.rs", plain, &more), [(3, Inert)]);
     }
 
     #[test]
@@ -463,6 +468,83 @@ mod tests {
         let found = classes(&files, &plan);
         let found: Vec<_> = found.iter().map(|l| (l.line, l.class)).collect();
         assert_eq!(found, [(1, NotCompiled), (2, NotCompiled), (3, Inert)]);
+    }
+
+    #[test]
+    fn a_declaration_that_unchanged_lines_of_another_file_can_name_is_unjudged() {
+        let unit = "pub const UNIT: u32 = 2;\n";
+        let short = format!("{unit}pub type u64 = u16;\n");
+        let changed =
+            |new: &str| change("src/prices.rs", Some(unit.as_bytes()), Some(new.as_bytes()));
+        let everything = ("src/main.rs", "use prices::*;\nfn f() -> u64 {\n    1\n}\n");
+        let named = (
+            "src/main.rs",
+            "use prices::UNIT;\nfn f() -> u64 {\n    1\n}\n",
+        );
+        let tests = (
+            "src/main.rs",
+            "fn f() -> u64 {\n    1\n}\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n",
+        );
+        assert_eq!(classed(changed(&short), &[everything]), [(2, Unjudged)]);
+        assert_eq!(classed(changed(&short), &[named]), [(2, Inert)]);
+        assert_eq!(classed(changed(&short), &[tests]), [(2, Inert)]);
+        let other = short.replace("u64", "Small");
+        assert_eq!(classed(changed(&other), &[everything]), [(2, Inert)]);
+        let fee = "impl Order {\n    fn fee(&self) {}\n    fn own(&self) {}\n}\n";
+        let gone = fee.replace("    fn fee(&self) {}\n", "");
+        let plan = |caller: &str| {
+            let change = change("src/order.rs", Some(fee.as_bytes()), Some(gone.as_bytes()));
+            let path: RelPath = "src/main.rs".parse().unwrap();
+            let tree: Tree<'_> = [(&path, caller.as_bytes())].into_iter().collect();
+            let plan = population::input(&captured(vec![change]), &tree, [1; 32]);
+            let places = MutationPlan::new(plan).unwrap().unjudged;
+            places.iter().map(|place| place.id()).collect::<Vec<_>>()
+        };
+        let place = ["src/order.rs:1 unjudged removed"];
+        assert_eq!(plan("fn f(o: Order) {\n    o.fee();\n}\n"), place);
+        assert_eq!(plan("fn f(o: Order) {\n    o.own();\n}\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_document_that_another_language_takes_in_or_a_shell_runs_is_no_document() {
+        let classed = |change: Change, source: &str| {
+            let path: RelPath = "src/main.c".parse().unwrap();
+            let tree: Tree<'_> = [(&path, source.as_bytes())].into_iter().collect();
+            ChangedFile::all(&[change], &tree, Some("c"))
+                .remove(0)
+                .whole
+        };
+        let text = change("docs/rates.md", Some(b"1\n"), Some(b"2\n"));
+        assert_eq!(classed(text.clone(), "int a;\n"), Some(Inert));
+        let taken = classed(text.clone(), "#include \"../docs/rates.md\"\n");
+        assert_eq!(taken, Some(Unjudged));
+        let script = change("install.md", None, Some(b"#!/bin/sh\nx\n"));
+        assert_eq!(classed(script, ""), Some(Unjudged));
+        let mut run = text;
+        run.new.as_mut().unwrap().executable = true;
+        assert_eq!(classed(run, ""), Some(Unjudged));
+    }
+
+    #[test]
+    fn a_document_beside_a_name_that_no_rule_reads_is_told_by_the_compiler() {
+        let documents = "#![doc = include_str!(\"../README.md\")]\n";
+        let readme = change("README.md", Some(b"1\n"), Some(b"2\n"));
+        let unseen = |more: &str| {
+            let path: RelPath = "src/lib.rs".parse().unwrap();
+            let text = format!("{documents}{more}");
+            let tree: Tree<'_> = [(&path, text.as_bytes())].into_iter().collect();
+            let files = ChangedFile::all(std::slice::from_ref(&readme), &tree, None);
+            files[0].is_read_unseen()
+        };
+        assert!(unseen(
+            "const T: &str = include_str!(concat!(\"../READ\", \"ME.md\"));\n"
+        ));
+        assert!(unseen("m! { $x => include_str!($x) }\n"));
+        assert!(!unseen(""));
+        assert!(!unseen("const T: &str = include_str!(\"../rates.csv\");\n"));
+        assert!(!unseen(
+            "const T: &str = include_str!(concat!(env!(\"OUT_DIR\"), \"/a\"));\n"
+        ));
     }
 
     #[test]

@@ -48,15 +48,24 @@ pub fn check(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError>
         .try_for_each(|change| check_data(change, &includers))
 }
 
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 fn check_rust(change: &Change) -> Result<(), CertifierError> {
     let Some(new) = &change.new else {
         return Ok(());
     };
     let old = change.old.as_ref().map(|state| &state.content[..]);
-    let found = with_tokens(&change.path, &new.content, |tokens| {
-        findings(&flatten(tokens))
-    })?;
-    let touched = changed_lines(old, &new.content);
+    // A mark that the baseline has is no news.
+    let marked = old.is_some_and(|old| old.starts_with(MARK));
+    let unmarked = |text| match marked {
+        true => <[u8]>::strip_prefix(text, MARK).unwrap_or(text),
+        false => text,
+    };
+    let old = old.map(unmarked);
+    let text = unmarked(&new.content);
+    let found = with_tokens(&change.path, text, |tokens| findings(&flatten(tokens)))?;
+    let touched = changed_lines(old, text);
     if let Some(finding) = found.iter().find(|finding| finding.is_on(&touched)) {
         return Err(finding.refuse(&change.path, "on a changed line"));
     }
@@ -162,27 +171,87 @@ fn takers<'a>(tree: &'a Tree<'_>, name: &'a str) -> impl Iterator<Item = (&'a st
         .filter(move |(path, content)| path.ends_with(".rs") && takes_in(content))
 }
 
-/// Literals near `include_str!` and `include_bytes!`, except in `doc = include_str!(…)`.
+/// Whether a Rust file of the tree takes in a file whose name its text does not say in one literal.
+/// A file that cannot be read may.
+pub(crate) fn takes_in_unseen(tree: &Tree<'_>) -> bool {
+    let words = [&b"include_str"[..], b"include_bytes"];
+    let mut files = tree.files().filter(|(path, content)| {
+        path.ends_with(".rs") && words.iter().any(|word| contains(content, word))
+    });
+    files.any(|(path, content)| {
+        let unseen = RelPath::new(path).ok().and_then(|path| {
+            with_tokens(&path, content, |tokens| names_unseen(&flatten(tokens))).ok()
+        });
+        unseen.unwrap_or(true)
+    })
+}
+
+/// An argument that is neither one literal nor begins in cargo's folder for what a build makes.
+fn names_unseen(tokens: &[Token]) -> bool {
+    (0..tokens.len()).any(|at| {
+        let around = Around { tokens, at };
+        let literal = |ahead| matches!(around.kind(ahead), Some(Kind::Literal(_)));
+        let plain = around.is_any_open(2)
+            && literal(3)
+            && (around.is_close(4) || around.is_operator(4, ',') && around.is_close(5));
+        let made = around.name(3) == "concat"
+            && around.name(6) == "env"
+            && matches!(around.kind(9), Some(Kind::Literal(text)) if text == "\"OUT_DIR\"")
+            && !values_near(tokens, at)
+                .iter()
+                .any(|text| text.contains(".."));
+        around.is_call(&["include_str", "include_bytes"]) && !plain && !made
+    })
+}
+
+/// Literals near `include_str!` and `include_bytes!`, except in `#[doc = include_str!(…)]` outside of
+/// the arguments of a macro, which may make a value of it.
 fn values_of(tokens: &[Token]) -> Vec<String> {
-    /// `include_str!(concat!(env!("DIR"), "/", "name"))` is about the longest form there is.
-    const MOST_TOKENS: usize = 24;
     let mut out = Vec::new();
+    let mut open: Vec<bool> = Vec::new();
     for at in 0..tokens.len() {
         let around = Around { tokens, at };
+        let back = |by: usize| at.checked_sub(by).and_then(|at| tokens.get(at));
+        let is = |by: usize, kind: Kind| back(by).is_some_and(|token| token.kind == kind);
+        let named = |by: usize| {
+            matches!(
+                back(by),
+                Some(Token {
+                    kind: Kind::Name(_),
+                    ..
+                })
+            )
+        };
+        if around.is_any_open(0) {
+            let called = is(1, Kind::Operator('!')) && named(2);
+            let defined = named(1) && is(2, Kind::Operator('!'));
+            open.push(called || defined || open.last() == Some(&true));
+        } else if around.is_close(0) {
+            open.pop();
+        }
         if !around.is_call(&["include_str", "include_bytes"]) {
             continue;
         }
-        let before = at.checked_sub(2).and_then(|at| tokens.get(at));
-        if around.before('=') && before.is_some_and(|t| t.kind == Kind::Name("doc".to_owned())) {
-            continue;
+        let documents = is(1, Kind::Operator('='))
+            && is(2, Kind::Name("doc".to_owned()))
+            && is(3, Kind::Open('['))
+            && open.last() != Some(&true);
+        if !documents {
+            out.extend(values_near(tokens, at));
         }
-        let near = tokens.iter().skip(at).take(MOST_TOKENS);
-        out.extend(near.filter_map(|token| match &token.kind {
-            Kind::Literal(text) => Some(text.clone()),
-            _ => None,
-        }));
     }
     out
+}
+
+fn values_near(tokens: &[Token], at: usize) -> Vec<String> {
+    /// `include_str!(concat!(env!("DIR"), "/", "name"))` is about the longest form there is.
+    const MOST_TOKENS: usize = 24;
+    let near = tokens.iter().skip(at).take(MOST_TOKENS);
+    let literals = near.filter_map(|token| match &token.kind {
+        Kind::Literal(text) => Some(text.clone()),
+        _ => None,
+    });
+    literals.collect()
 }
 
 fn contains(content: &[u8], needle: &[u8]) -> bool {

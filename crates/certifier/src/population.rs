@@ -5,7 +5,7 @@ pub(crate) mod beside;
 mod layout;
 
 use crate::lines::{changed_data_lines, changed_lines, is_rust};
-use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose};
+use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose, abroad};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
 use flightproof_evidence::{Captured, Change};
@@ -17,7 +17,7 @@ pub(crate) const OPERATOR_SET: &str = "rust-2";
 /// What mutants are made from.
 pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
     let mut files = Vec::new();
-    let beside = beside::unjudged(captured, tree);
+    let mut beside = beside::unjudged(captured, tree);
     let mut roots = BTreeMap::new();
     for change in captured.changes.iter().filter(|c| is_rust(&c.path)) {
         let Some(new) = &change.new else { continue };
@@ -34,6 +34,7 @@ pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> Mut
             features: package.features(tree),
         });
     }
+    beside.extend(abroad::rebound(&files, tree));
     MutationInput {
         files,
         roots,

@@ -233,6 +233,60 @@ fn a_declaration_that_gives_unchanged_lines_another_meaning_is_named() {
 }
 
 #[test]
+fn a_declaration_whose_parts_mean_something_else_is_named() {
+    let own = "struct O {\n    n: u64,\n}\nfn f(o: &O) -> u64 {\n    o.n\n}\n";
+    let kinds = "enum K {\n    A,\n    B,\n}\nfn f(k: K) -> u8 {\n    k as u8\n}\n";
+    let shop = "impl S for O {\n    type A = u64;\n    const P: u8 = 9;\n}\n";
+    let takes = "trait T { fn p(&self) {} }\nstruct O;\nfn f(o: O) {\n    o.p()\n}\n";
+    let gives = "fn g() -> u64 {\n    h()\n}\nfn f() -> u64 {\n    g().into()\n}\n";
+    let rebound = |line: u32| format!("src/lib.rs:{line} unjudged rebound");
+    let constant = |line: u32| format!("src/lib.rs:{line} unjudged const-context");
+    let named = |old: &str, from: &str, to: &str| unjudged(old, &old.replacen(from, to, 1));
+    assert_eq!(named(own, "n: u64", "n: u16"), [rebound(2)]);
+    let swapped = named(kinds, "    A,\n    B,", "    B,\n    A,");
+    assert_eq!(swapped, [rebound(2), rebound(3)]);
+    assert_eq!(named(shop, "type A = u64", "type A = u8"), [rebound(2)]);
+    assert_eq!(
+        named(shop, "    const P: u8 = 9;\n", ""),
+        ["src/lib.rs:1 unjudged removed"]
+    );
+    assert_eq!(named(takes, "fn f", "impl T for O {}\nfn f"), [rebound(3)]);
+    assert_eq!(named(gives, "fn g() -> u64", "fn g() -> u16"), [rebound(1)]);
+    let table = own.replace("n: u64", "n: [u64; 16]");
+    assert_eq!(named(&table, "16", "3"), [constant(2), rebound(2)]);
+    let limit = FEE.replace("c / 10", "let l: L<0> = L;\n    l.cut(c)");
+    assert_eq!(named(&limit, "L<0>", "L<7>"), [constant(2)]);
+    let module = format!("mod said;\n{FEE}");
+    assert_eq!(
+        named(&module, "mod said", "#[macro_use]\nmod said"),
+        ["src/lib.rs:1 unjudged attribute"]
+    );
+    // The twins: what is new, and what nothing tells apart.
+    let none: [&str; 0] = [];
+    assert_eq!(named(own, "n: u64,\n", "n: u64,\n    m: u16,\n"), none);
+    assert_eq!(named(kinds, "B,\n", "B,\n    C,\n"), none);
+    assert_eq!(
+        named(takes, "fn f", "struct N;\nimpl T for N {}\nfn f"),
+        none
+    );
+    assert_eq!(
+        named(&module, "mod said", "#[cfg(test)]\nmod tests;\nmod said"),
+        none
+    );
+}
+
+#[test]
+fn documentation_that_a_macro_may_read_is_named() {
+    let rates = "rates! {\n    /// 90\n    gold,\n}\n";
+    let parsed = "#[derive(Debug, Parser)]\nstruct A {\n    /// One.\n    a: u8,\n}\n";
+    let plain = parsed.replace(", Parser", "");
+    let named = |old: &str, from: &str, to: &str| unjudged(old, &old.replacen(from, to, 1));
+    assert_eq!(named(rates, "90", "0"), ["src/lib.rs:2 unjudged macro"]);
+    assert_eq!(named(parsed, "One", "Two"), ["src/lib.rs:3 unjudged macro"]);
+    assert_eq!(named(&plain, "One", "Two"), [""; 0]);
+}
+
+#[test]
 fn an_attribute_that_may_decide_what_is_compiled_is_named() {
     each_is_named(&[
         (

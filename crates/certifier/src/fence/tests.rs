@@ -256,3 +256,15 @@ fn a_changed_file_that_a_source_includes_is_refused() {
         assert_eq!(run(source), None, "{source}");
     }
 }
+
+#[test]
+fn a_byte_order_mark_that_was_there_is_no_news_and_a_new_one_is() {
+    let marked = "\u{feff}fn a() {}\n";
+    let refused = |old: &str, new: &str| judge(Some(old), new).err().map(|error| error.code);
+    assert_eq!(refused(marked, "\u{feff}fn a() {}\nfn b() {}\n"), None);
+    assert_eq!(refused("fn a() {}\n", marked), Some(SourceBidi));
+    let inside = "\u{feff}fn a() {}\n\u{feff}fn b() {}\n";
+    assert_eq!(refused(marked, inside), Some(SourceBidi));
+    let unsafe_code = "\u{feff}unsafe fn a() {}\n";
+    assert_eq!(refused(marked, unsafe_code), Some(UnsafeCode));
+}

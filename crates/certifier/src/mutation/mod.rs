@@ -11,6 +11,7 @@
 //! Where the text alone says that code is for tests only, a tripwire is compiled in: if it fires,
 //! the code is part of the program and is mutated in the next round.
 
+pub(crate) mod abroad;
 mod attribution;
 mod choice;
 mod condition;
@@ -20,6 +21,7 @@ mod operator;
 mod plan;
 mod reach;
 mod render;
+mod said;
 mod source;
 mod survey;
 mod syntax;

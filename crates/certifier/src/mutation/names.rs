@@ -33,8 +33,20 @@ struct Meaning {
 enum Of {
     Import,
     Item,
-    /// Its mutants judge it where it is added; only its absence needs a rule.
+    /// Part of an implementation or trait. What is added of it is judged where it stands; only its
+    /// absence, or another type of the same name, needs a rule.
     Method,
+    /// A function: who calls it takes what it gives.
+    Function,
+    /// A field, by its type.
+    Field,
+    /// A variant of the enum of this name, by what it holds and, where it counts, its place.
+    Variant,
+    /// An implementation of a trait as a whole.
+    Impl {
+        /// No function of its own: nothing in it can be mutated.
+        empty: bool,
+    },
 }
 
 /// How an unchanged line would use a name.
@@ -58,32 +70,36 @@ pub(super) fn changed(
     tokens: &TokenStream,
     index: &LineIndex,
 ) -> Vec<(Range<usize>, Silence)> {
-    let Some(old) = &file.old else {
-        return Vec::new();
-    };
-    let before = std::str::from_utf8(old).ok().and_then(|old| {
-        let (_, old) = split_prefix(old);
-        with_parsed(&file.path, old.as_bytes(), |parsed| declared(old, parsed)).ok()
-    });
-    let before = before.unwrap_or_default();
+    let before = before(file).unwrap_or_default();
     let now = declared(body, parsed);
+    if file.old.is_none() {
+        return taken_over(&before, &now);
+    }
     let used = unchanged_uses(file, tokens, index);
     let mut out = Vec::new();
     for (key, meaning) in &now {
         let name = key.rsplit(' ').next().unwrap_or(key);
         let matters = match before.get(key) {
-            Some(old) => old.spelled != meaning.spelled,
-            None if meaning.of == Of::Method => false,
-            None => {
-                let replaces_macro = meaning.of == Of::Import && known_macro(name).is_some();
-                replaces_macro || used.by(name, meaning.use_of)
+            Some(old) if meaning.of == Of::Function => {
+                old.spelled != meaning.spelled && used.by(name, Use::Call)
             }
+            Some(old) => old.spelled != meaning.spelled,
+            None => match meaning.of {
+                Of::Method | Of::Field | Of::Impl { .. } => false,
+                Of::Variant => before.contains_key(&enum_of(key)) && used.by(name, Use::Any),
+                Of::Import | Of::Item | Of::Function => {
+                    let replaces_macro = meaning.of == Of::Import && known_macro(name).is_some();
+                    replaces_macro || used.by(name, meaning.use_of)
+                }
+            },
         };
         out.extend(matters.then(|| (meaning.at.clone(), Silence::Rebound)));
     }
+    out.extend(taken_over(&before, &now));
     for (key, meaning) in &before {
         let name = key.rsplit(' ').next().unwrap_or(key);
         let gone = !now.contains_key(key)
+            && meaning.of != Of::Field
             && (meaning.use_of == Use::Always
                 || used.by(name, meaning.use_of)
                 || used.methods.contains(name) && meaning.use_of == Use::Call);
@@ -93,9 +109,108 @@ pub(super) fn changed(
     out
 }
 
+/// A name that a file declares now and did not before, or the other way round.
+pub(super) struct Change {
+    /// What it is the name of.
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) added: bool,
+    /// Called through a value or type, which needs no import.
+    pub(super) method: bool,
+    /// Where, from 1; 1 for what is gone.
+    pub(super) line: u32,
+}
+
+impl Change {
+    pub(super) fn is_in(&self, used: &Uses) -> bool {
+        match self.method {
+            true => used.methods.contains(&self.name) || used.any.contains(&self.name),
+            false => used.any.contains(&self.name),
+        }
+    }
+}
+
+/// What differs in the names of a file that was there before. Added methods have mutants.
+pub(super) fn changes_of(file: &EditedFile) -> Vec<Change> {
+    let (Some(before), Ok(text)) = (before(file), std::str::from_utf8(&file.text)) else {
+        return Vec::new();
+    };
+    let (_, body) = split_prefix(text);
+    let now = with_parsed(&file.path, body.as_bytes(), |parsed| declared(body, parsed));
+    let now = now.unwrap_or_default();
+    let index = LineIndex::of(body);
+    let mut out = Vec::new();
+    for (names, others, added) in [(&now, &before, true), (&before, &now, false)] {
+        for (key, meaning) in names.iter().filter(|(key, _)| !others.contains_key(*key)) {
+            let method = meaning.of == Of::Method;
+            let counts = match meaning.of {
+                Of::Field | Of::Impl { .. } => false,
+                Of::Method => !added && meaning.use_of != Use::Always,
+                Of::Variant => !added || before.contains_key(&enum_of(key)),
+                Of::Import | Of::Item | Of::Function => true,
+            };
+            let name = key.rsplit(' ').next().unwrap_or(key).to_owned();
+            let lines = index.lines(&meaning.at);
+            let first = file.lines.range(lines.clone()).next().copied();
+            out.extend((counts && name != "*" && name != "_").then(|| Change {
+                key: key.clone(),
+                name,
+                added,
+                method,
+                line: if added {
+                    first.unwrap_or(*lines.start())
+                } else {
+                    1
+                },
+            }));
+        }
+    }
+    out
+}
+
+/// Whether a file imports everything of a module that is not the standard library's.
+pub(super) fn takes_everything(body: &str, parsed: &syn::File) -> bool {
+    let names = declared(body, parsed);
+    let mut all = names.iter().filter(|(key, _)| key.ends_with(" *"));
+    all.any(|(_, meaning)| {
+        let root = meaning.spelled.split("::").next().unwrap_or_default();
+        !["std", "core", "alloc"].contains(&root)
+    })
+}
+
+fn before(file: &EditedFile) -> Option<Names> {
+    let (_, old) = split_prefix(std::str::from_utf8(file.old.as_ref()?).ok()?);
+    with_parsed(&file.path, old.as_bytes(), |parsed| declared(old, parsed)).ok()
+}
+
+/// Added implementations without a function, of types that were there before: the trait's own
+/// functions take over calls on unchanged lines.
+fn taken_over(before: &Names, now: &Names) -> Vec<(Range<usize>, Silence)> {
+    let declares = |names: &Names, of: &str| {
+        let mut items = names.iter().filter(|(_, meaning)| meaning.of == Of::Item);
+        items.any(|(key, _)| key.rsplit(' ').next() == Some(of))
+    };
+    let added = now.iter().filter(|(key, _)| !before.contains_key(*key));
+    let empty = added.filter(|(key, meaning)| {
+        let of = key.rsplit(' ').next().unwrap_or_default();
+        let of = of.split('<').next().unwrap_or_default();
+        let new = declares(now, of) && !declares(before, of);
+        meaning.of == Of::Impl { empty: true } && !new
+    });
+    empty
+        .map(|(_, meaning)| (meaning.at.clone(), Silence::Rebound))
+        .collect()
+}
+
+/// The key of the enum that a variant's key names.
+fn enum_of(variant: &str) -> String {
+    let (of, _) = variant.rsplit_once(' ').unwrap_or((variant, ""));
+    of.trim_end_matches(':').replacen('|', " ", 1)
+}
+
 /// Names on unchanged lines, by how they stand there.
 #[derive(Default)]
-struct Uses {
+pub(super) struct Uses {
     any: BTreeSet<String>,
     called: BTreeSet<String>,
     methods: BTreeSet<String>,
@@ -111,7 +226,7 @@ impl Uses {
     }
 }
 
-fn unchanged_uses(file: &EditedFile, tokens: &TokenStream, index: &LineIndex) -> Uses {
+pub(super) fn unchanged_uses(file: &EditedFile, tokens: &TokenStream, index: &LineIndex) -> Uses {
     let mut out = Uses::default();
     names_in(tokens, &mut |name, before, after| {
         if file
@@ -182,10 +297,10 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
     let slice = |range: Range<usize>| squeezed(text.get(range).unwrap_or_default());
     let mut put = |name: String, spelled: String, use_of: Use| {
         let key = format!("{place} {name}");
-        let of = if matches!(item, Item::Use(_)) {
-            Of::Import
-        } else {
-            Of::Item
+        let of = match item {
+            Item::Use(_) => Of::Import,
+            Item::Fn(_) => Of::Function,
+            _ => Of::Item,
         };
         let meaning = Meaning {
             spelled,
@@ -208,64 +323,175 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
         }
         Item::Type(node) => put(
             node.ident.to_string(),
-            slice(node.ty.span().byte_range()),
+            slice(node.generics.span().byte_range()) + &slice(node.ty.span().byte_range()),
             Use::Any,
         ),
         Item::Struct(node) => {
             let shape = ordered(&node.attrs).then(|| slice(node.fields.span().byte_range()));
-            let spelled = derived(&node.attrs) + &shape.unwrap_or_default();
+            let spelled = derived(&node.attrs)
+                + &shape.unwrap_or_default()
+                + &slice(node.generics.span().byte_range());
             put(node.ident.to_string(), spelled, Use::Any);
+            fields(
+                text,
+                &format!("{place}{}.", node.ident),
+                &node.fields,
+                names,
+            );
         }
         Item::Enum(node) => {
             let shape = ordered(&node.attrs).then(|| slice(node.variants.span().byte_range()));
-            let spelled = derived(&node.attrs) + &shape.unwrap_or_default();
+            let spelled = derived(&node.attrs)
+                + &shape.unwrap_or_default()
+                + &slice(node.generics.span().byte_range());
             put(node.ident.to_string(), spelled, Use::Any);
+            variants(text, &format!("{place}|{}::", node.ident), node, names);
         }
         Item::ExternCrate(node) => {
             let name = node.rename.as_ref().map_or(&node.ident, |(_, name)| name);
             put(name.to_string(), node.ident.to_string(), Use::Any);
         }
-        Item::Union(node) => put(node.ident.to_string(), String::new(), Use::Any),
-        Item::Trait(node) => put(node.ident.to_string(), String::new(), Use::Any),
+        Item::Union(node) => {
+            let spelled = slice(node.fields.span().byte_range());
+            put(
+                node.ident.to_string(),
+                derived(&node.attrs) + &spelled,
+                Use::Any,
+            );
+        }
+        Item::Trait(node) => {
+            let header = slice(node.generics.span().byte_range())
+                + &slice(node.supertraits.span().byte_range());
+            put(node.ident.to_string(), header, Use::Any);
+            for part in &node.items {
+                if let syn::TraitItem::Fn(method) = part
+                    && !method.attrs.iter().any(is_test_only)
+                {
+                    let key = format!("trait {} {}", node.ident, method.sig.ident);
+                    part_of(place, key, Use::Call, String::new(), at.clone(), names);
+                }
+            }
+        }
         Item::Mod(node) => put(node.ident.to_string(), String::new(), Use::Any),
         Item::Const(node) => put(node.ident.to_string(), String::new(), Use::Any),
         Item::Static(node) => put(node.ident.to_string(), String::new(), Use::Any),
-        Item::Fn(node) => put(node.sig.ident.to_string(), String::new(), Use::Call),
-        Item::Impl(node) => {
-            let of = slice(node.self_ty.span().byte_range());
-            let of_trait = node
-                .trait_
-                .as_ref()
-                .map(|(_, path, _)| slice(path.span().byte_range()));
-            let methods = node.items.iter().filter_map(|item| match item {
-                ImplItem::Fn(method) if !method.attrs.iter().any(is_test_only) => {
-                    Some(method.sig.ident.to_string())
-                }
-                _ => None,
-            });
-            for method in methods {
-                let key = format!("{of}:{} {method}", of_trait.clone().unwrap_or_default());
-                let how = if of_trait.is_some() {
-                    Use::Always
-                } else {
-                    Use::Call
-                };
-                method_of(place, key, how, at.clone(), names);
-            }
-        }
+        Item::Fn(node) => put(
+            node.sig.ident.to_string(),
+            types_of(&node.sig, &slice),
+            Use::Call,
+        ),
+        Item::Impl(node) => implementation(text, place, node, names),
         _ => {}
     }
 }
 
-/// A method that is added is judged by its mutants; only one that is gone matters.
-fn method_of(place: &str, key: String, use_of: Use, at: Range<usize>, names: &mut Names) {
+/// What a function takes and gives, without the names of its parameters.
+fn types_of(sig: &syn::Signature, slice: &impl Fn(Range<usize>) -> String) -> String {
+    let inputs = sig.inputs.iter().map(|input| match input {
+        syn::FnArg::Typed(typed) => slice(typed.ty.span().byte_range()),
+        syn::FnArg::Receiver(own) => slice(own.span().byte_range()),
+    });
+    let inputs: Vec<String> = inputs.collect();
+    format!(
+        "{}({}){}",
+        slice(sig.generics.span().byte_range()),
+        inputs.join(","),
+        slice(sig.output.span().byte_range())
+    )
+}
+
+fn fields(text: &str, of: &str, fields: &syn::Fields, names: &mut Names) {
+    for (number, field) in fields.iter().enumerate() {
+        let name = field.ident.as_ref().map(ToString::to_string);
+        let name = name.unwrap_or_else(|| number.to_string());
+        let spelled = text.get(field.ty.span().byte_range()).unwrap_or_default();
+        let meaning = Meaning {
+            spelled: squeezed(spelled),
+            use_of: Use::Any,
+            of: Of::Field,
+            at: field.span().byte_range(),
+        };
+        names.insert(format!("{of} {name}"), meaning);
+    }
+}
+
+/// The place of a variant counts where a cast can tell it: in an enum without fields.
+fn variants(text: &str, of: &str, node: &syn::ItemEnum, names: &mut Names) {
+    let plain = node
+        .variants
+        .iter()
+        .all(|variant| variant.fields.is_empty());
+    for (number, variant) in node.variants.iter().enumerate() {
+        let held = text.get(variant.fields.span().byte_range());
+        let place = if plain {
+            number.to_string()
+        } else {
+            String::new()
+        };
+        let meaning = Meaning {
+            spelled: place + &squeezed(held.unwrap_or_default()),
+            use_of: Use::Any,
+            of: Of::Variant,
+            at: variant.span().byte_range(),
+        };
+        names.insert(format!("{of} {}", variant.ident), meaning);
+    }
+}
+
+/// An implementation as a whole, and its parts by name.
+fn implementation(text: &str, place: &str, node: &syn::ItemImpl, names: &mut Names) {
+    let at = node.span().byte_range();
+    let slice = |range: Range<usize>| squeezed(text.get(range).unwrap_or_default());
+    let of = slice(node.self_ty.span().byte_range());
+    let of_trait = node.trait_.as_ref();
+    let of_trait = of_trait.map(|(_, path, _)| slice(path.span().byte_range()));
+    let always = of_trait.is_some();
+    let whose = format!("{of}:{}", of_trait.clone().unwrap_or_default());
+    for part in &node.items {
+        let (name, how, spelled) = match part {
+            ImplItem::Fn(method) if !method.attrs.iter().any(is_test_only) => {
+                (&method.sig.ident, Use::Call, String::new())
+            }
+            ImplItem::Type(part) => (&part.ident, Use::Any, slice(part.ty.span().byte_range())),
+            ImplItem::Const(part) => (&part.ident, Use::Any, String::new()),
+            _ => continue,
+        };
+        let how = if always { Use::Always } else { how };
+        let key = format!("impl {whose} {name}");
+        part_of(place, key, how, spelled, at.clone(), names);
+    }
+    if let Some(of_trait) = of_trait {
+        let bounds = slice(node.generics.span().byte_range());
+        let bounded = node.generics.where_clause.as_ref();
+        let bounded = bounded.map(|clause| slice(clause.span().byte_range()));
+        let mut methods = node.items.iter();
+        let meaning = Meaning {
+            spelled: bounds + &bounded.unwrap_or_default(),
+            use_of: Use::Always,
+            of: Of::Impl {
+                empty: !methods.any(|part| matches!(part, ImplItem::Fn(_))),
+            },
+            at,
+        };
+        names.insert(format!("{place}whole {of_trait} {of}"), meaning);
+    }
+}
+
+fn part_of(
+    place: &str,
+    key: String,
+    use_of: Use,
+    spelled: String,
+    at: Range<usize>,
+    names: &mut Names,
+) {
     let meaning = Meaning {
-        spelled: String::new(),
+        spelled,
         use_of,
         of: Of::Method,
         at,
     };
-    names.insert(format!("{place}impl {key}"), meaning);
+    names.insert(format!("{place}{key}"), meaning);
 }
 
 /// Whether the order of its parts is part of a type's meaning.
@@ -339,6 +565,7 @@ pub(super) fn attributes(item: &Item) -> &[Attribute] {
         Item::Struct(node) => &node.attrs,
         Item::Trait(node) => &node.attrs,
         Item::Type(node) => &node.attrs,
+        Item::Union(node) => &node.attrs,
         Item::Use(node) => &node.attrs,
         _ => &[],
     }

@@ -7,7 +7,7 @@ use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
 use super::syntax::is_test_only;
-use super::text::{code_lines, first_item, meant_lines, split_prefix};
+use super::text::{code_lines, doc_lines, first_item, meant_lines, split_prefix};
 use super::walker::Walker;
 use crate::tokens::with_tokens;
 use crate::{CertifierCode, CertifierError};
@@ -84,10 +84,13 @@ impl Surveyed {
                     let lines = &file.lines - &conditional.off;
                     let mut survey = walked(&parsed, body, &index, how, &lines, opened);
                     // What documents a constant does not change it.
-                    let lines = &lines & &meant;
-                    survey
-                        .hidden
-                        .retain(|(range, _)| index.touches(range, &lines));
+                    let plain = &lines & &meant;
+                    let said = &lines & &doc_lines(body, &tokens, &index);
+                    // A macro may make code of documentation.
+                    survey.hidden.retain(|(range, why)| {
+                        index.touches(range, &plain)
+                            || *why == Silence::Macro && index.touches(range, &said)
+                    });
                     survey
                         .hidden
                         .extend(names::changed(file, body, &parsed, &tokens, &index));

@@ -43,15 +43,30 @@ fn lines_of(
     index: &LineIndex,
     counts: impl Fn(&TokenTree) -> bool,
 ) -> BTreeSet<u32> {
+    let code = |token: &TokenTree, comment: bool| !comment && counts(token);
+    lines_where(body, tokens, index, code)
+}
+
+/// Lines of doc comments.
+pub(super) fn doc_lines(body: &str, tokens: &TokenStream, index: &LineIndex) -> BTreeSet<u32> {
+    lines_where(body, tokens, index, |_, comment| comment)
+}
+
+fn lines_where(
+    body: &str,
+    tokens: &TokenStream,
+    index: &LineIndex,
+    counts: impl Fn(&TokenTree, bool) -> bool,
+) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     let mut open = vec![tokens.clone()];
     while let Some(stream) = open.pop() {
         for token in stream {
             let range = token.span().byte_range();
+            let comment = is_comment(body, &range);
             match token {
-                _ if is_comment(body, &range) => {}
-                TokenTree::Group(group) => open.push(group.stream()),
-                token if counts(&token) => {
+                TokenTree::Group(group) if !comment => open.push(group.stream()),
+                token if counts(&token, comment) => {
                     out.extend(index.lines(&range));
                 }
                 _ => {}

@@ -13,6 +13,7 @@ use super::choice::{
 };
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
+use super::said::{InType, Said, read_by_macro};
 use super::survey::{
     Alternative, Effect, EffectForm, Function, Gate, Insertion, LineIndex, Silence, Survey,
 };
@@ -356,8 +357,17 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         if !is_single(node) {
             self.silence(node.span().byte_range(), Silence::Pattern);
         }
+        if let syn::Pat::Type(typed) = node {
+            self.visit_type(&typed.ty);
+        }
     }
-    fn visit_type(&mut self, _: &'ast syn::Type) {}
+    fn visit_type(&mut self, node: &'ast syn::Type) {
+        let mut inside = InType::default();
+        inside.visit_type(node);
+        for (range, why) in inside.0 {
+            self.silence(range, why);
+        }
+    }
     fn visit_generics(&mut self, node: &'ast syn::Generics) {
         for parameter in node.const_params() {
             if let Some(value) = &parameter.default {
@@ -423,6 +433,13 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         if !gated && names::attributes(node).iter().any(is_test_only) {
             return self.silence(node.span().byte_range(), Silence::TestOnly);
         }
+        if read_by_macro(names::attributes(node)) {
+            let mut said = Said::default();
+            said.visit_item(node);
+            for range in said.0 {
+                self.silence(range, Silence::Macro);
+            }
+        }
         visit::visit_item(self, node);
     }
     fn visit_item_enum(&mut self, node: &'ast syn::ItemEnum) {
@@ -431,6 +448,8 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             variant.attrs.iter().for_each(|a| self.visit_attribute(a));
             let fields = variant.fields.iter().flat_map(|field| &field.attrs);
             fields.for_each(|a| self.visit_attribute(a));
+            let held = variant.fields.iter().map(|field| &field.ty);
+            held.for_each(|held| self.visit_type(held));
             if let Some((_, value)) = &variant.discriminant {
                 self.silence(value.span().byte_range(), Silence::ConstContext);
             }
@@ -467,6 +486,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             let first = items.first()?.span().byte_range().start;
             Some((items, first))
         }) else {
+            if !node.attrs.iter().any(is_test_only) {
+                node.attrs.iter().for_each(|a| self.visit_attribute(a));
+            }
             return;
         };
         if !self.gate(&node.attrs, node.span().byte_range(), first) {
@@ -478,6 +500,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
     fn visit_item_impl(&mut self, node: &'ast syn::ItemImpl) {
         let Some(first) = node.items.first().map(|i| i.span().byte_range().start) else {
+            if !node.attrs.iter().any(is_test_only) {
+                node.attrs.iter().for_each(|a| self.visit_attribute(a));
+            }
             return;
         };
         if !self.gate(&node.attrs, node.span().byte_range(), first) {

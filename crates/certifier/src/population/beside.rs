@@ -4,17 +4,19 @@
 use std::collections::BTreeSet;
 
 use flightproof_core::{Digest, RelPath};
-use flightproof_evidence::{Captured, Change};
+use flightproof_evidence::{Captured, Change, FileState};
 use toml::{Table, Value};
 
 use crate::fence::compiled_in;
+use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
 use crate::mutation::{FileRole, Silence, Unjudged};
 use crate::population::Package;
+use crate::tokens::with_tokens;
 use crate::tree::Tree;
 
-/// Keys that describe a package and decide nothing about what is built of it, and dependencies,
-/// whose packages the lock file decides.
+/// Keys that describe a package and decide nothing about what is built of it, unless the program or a
+/// build script reads them.
 const DESCRIPTIONS: &[&str] = &[
     "version",
     "authors",
@@ -43,17 +45,24 @@ pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
     let mut out: Vec<Unjudged> = gone
         .map(|change| one(change, Silence::Removed, String::new()))
         .collect();
+    out.extend(lost_tests(&rust));
     let climbing = climbs(tree);
     for change in others {
         let name = change.path.file_name();
-        if name.eq_ignore_ascii_case("Cargo.toml") {
-            let keys = manifest_keys(change);
+        if name.eq_ignore_ascii_case("Cargo.toml") && !compiled_in(tree, name) {
+            let mut keys = manifest_keys(change);
+            let scripted = has_build_script(tree, &change.path);
+            keys.retain(|key| match key.strip_prefix("package.") {
+                Some(key) if DESCRIPTIONS.contains(&key) => scripted || is_value(tree, key),
+                _ => true,
+            });
             out.extend(
                 keys.into_iter()
                     .map(|key| one(change, Silence::Manifest, key)),
             );
-        } else if !name.eq_ignore_ascii_case("Cargo.lock")
-            && (compiled_in(tree, name) || has_build_script(tree, &change.path) || climbing)
+        } else if compiled_in(tree, name)
+            || !name.eq_ignore_ascii_case("Cargo.lock")
+                && (has_build_script(tree, &change.path) || climbing)
         {
             out.push(compiled_data(change));
         }
@@ -75,6 +84,48 @@ fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
     !captured.changes.iter().any(moved) && !tests()
 }
 
+/// Files with fewer tests than before, where the change as a whole leaves fewer.
+fn lost_tests(rust: &[&Change]) -> Vec<Unjudged> {
+    let counted = |change: &Change| {
+        let count = |state: &Option<FileState>| {
+            let state = state.as_ref();
+            state.map_or(0, |state| tests_in(&change.path, &state.content))
+        };
+        (count(&change.old), count(&change.new))
+    };
+    let counts: Vec<(usize, usize)> = rust.iter().map(|change| counted(change)).collect();
+    let (old, new) = counts
+        .iter()
+        .fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    let fewer = rust.iter().zip(&counts);
+    let fewer = fewer.filter(|(_, (before, now))| new < old && now < before);
+    fewer
+        .map(|(change, _)| one(change, Silence::Removed, "tests".to_owned()))
+        .collect()
+}
+
+/// Attributes that end with `test`: `#[test]`, `#[tokio::test(…)]`. None in what cannot be read.
+fn tests_in(path: &RelPath, content: &[u8]) -> usize {
+    let count = |tokens| {
+        let tokens = flatten(tokens);
+        let opens = tokens.windows(2).enumerate().filter(|(_, pair)| {
+            pair.iter()
+                .map(|token| &token.kind)
+                .eq([&Kind::Operator('#'), &Kind::Open('[')])
+        });
+        let path = |at: usize| {
+            let inside = tokens.get(at + 2..).unwrap_or_default().iter();
+            inside
+                .take_while(|token| matches!(token.kind, Kind::Name(_) | Kind::Operator(':')))
+                .last()
+        };
+        opens
+            .filter(|(at, _)| path(*at).is_some_and(|last| last.text() == "test"))
+            .count()
+    };
+    with_tokens(path, content, count).unwrap_or(0)
+}
+
 /// Data that a build turned out to read.
 pub(crate) fn compiled_data(change: &Change) -> Unjudged {
     one(change, Silence::CompiledData, String::new())
@@ -94,7 +145,7 @@ fn one(change: &Change, why: Silence, what: String) -> Unjudged {
 
 /// The sections and keys of a manifest that differ and may decide about the program.
 fn manifest_keys(change: &Change) -> BTreeSet<String> {
-    let table = |state: &Option<flightproof_evidence::FileState>| {
+    let table = |state: &Option<FileState>| {
         let text = std::str::from_utf8(&state.as_ref()?.content).ok()?;
         text.parse::<Table>().ok()
     };
@@ -119,7 +170,6 @@ fn manifest_keys(change: &Change) -> BTreeSet<String> {
                 let (was, is) = (was.unwrap_or(&none), is.unwrap_or(&nothing));
                 let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
                 let keys = keys.into_iter().filter(|key| was.get(*key) != is.get(*key));
-                let keys = keys.filter(|key| !DESCRIPTIONS.contains(&key.as_str()));
                 out.extend(keys.map(|key| format!("package.{key}")));
             }
             ("dependencies" | "dev-dependencies", was, is) => {
@@ -147,6 +197,24 @@ fn details(dependencies: &Table) -> BTreeSet<(String, String)> {
             keys.map(move |(key, value)| (format!("{name}.{key}"), value.to_string()))
         })
         .collect()
+}
+
+/// Whether a Rust file of the tree reads a key that cargo hands to the compiler: by its name, or by
+/// one that the text does not say.
+fn is_value(tree: &Tree<'_>, key: &str) -> bool {
+    let wanted = format!("CARGO_PKG_{}", key.to_uppercase().replace('-', "_"));
+    let mut texts = tree
+        .files()
+        .filter(|(path, _)| path.ends_with(".rs"))
+        .map(|(_, content)| String::from_utf8_lossy(content));
+    texts.any(|text| {
+        let mut calls = text.split("env!").skip(1);
+        let unseen = |call: &str| {
+            let call = call.trim_start().trim_start_matches(['(', '[', '{']);
+            !call.trim_start().starts_with('"')
+        };
+        text.contains(&wanted) || calls.any(unseen)
+    })
 }
 
 /// Whether a build script of the tree looks beyond its package: it may read any data there is.
@@ -244,6 +312,53 @@ mod tests {
             let new = MANIFEST.replace(from, to);
             assert_eq!(named("Cargo.toml", MANIFEST, &new, &[]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn tests_that_a_change_takes_away_are_named_and_those_it_moves_are_not() {
+        let two = "#[test]\nfn a() {}\n#[tokio::test]\nfn b() {}\n";
+        let one = "#[test]\nfn a() {}\n";
+        let place = ["tests/a.rs unjudged removed tests"];
+        assert_eq!(named("tests/a.rs", two, one, &[]), place);
+        assert_eq!(
+            named("tests/a.rs", one, "// #[test]\nfn a() {}\n", &[]),
+            place
+        );
+        assert_eq!(named("tests/a.rs", one, two, &[]), [""; 0]);
+        let moved = captured(vec![
+            change("tests/a.rs", Some(two.as_bytes()), None),
+            change("tests/b.rs", None, Some(two.as_bytes())),
+        ]);
+        assert_eq!(unjudged(&moved, &std::iter::empty().collect()), []);
+        let gone = captured(vec![change("tests/a.rs", Some(two.as_bytes()), None)]);
+        assert_eq!(unjudged(&gone, &std::iter::empty().collect()).len(), 1);
+    }
+
+    #[test]
+    fn a_description_that_the_program_reads_is_named() {
+        let new = MANIFEST.replace("1.0.0\"", "1.0.0\"\ndescription = \"d\"");
+        let reads = |text: &str| named("Cargo.toml", MANIFEST, &new, &[("src/lib.rs", text)]);
+        let place = ["Cargo.toml unjudged manifest package.description"];
+        assert_eq!(
+            reads("const D: &str = env!(\"CARGO_PKG_DESCRIPTION\");\n"),
+            place
+        );
+        let spelled = "const D: &str = env!(concat!(\"CARGO_PKG_\", \"DESCRIPTION\"));\n";
+        assert_eq!(reads(spelled), place);
+        assert_eq!(
+            reads("const D: &str = env!(\"CARGO_PKG_VERSION\");\n"),
+            [""; 0]
+        );
+        let script = [("Cargo.toml", MANIFEST), ("build.rs", "fn main() {}\n")];
+        assert_eq!(named("Cargo.toml", MANIFEST, &new, &script), place);
+        let whole = "const M: &str = include_str!(\"../Cargo.toml\");\n";
+        assert_eq!(reads(whole), ["Cargo.toml unjudged compiled-data"]);
+        let lock = [(
+            "src/lib.rs",
+            "const L: &str = include_str!(\"../Cargo.lock\");\n",
+        )];
+        let lock = named("Cargo.lock", "a\n", "b\n", &lock);
+        assert_eq!(lock, ["Cargo.lock unjudged compiled-data"]);
     }
 
     #[test]

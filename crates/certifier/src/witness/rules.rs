@@ -74,7 +74,7 @@ pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     check_target(&witness.target)?;
     if witness.cases.is_empty() || witness.cases.len() > MAX_CASES {
         return Err(invalid(format_args!(
-            "{} cases, 1 to {MAX_CASES} are allowed",
+            "{} cases, 2 to {MAX_CASES} are allowed",
             witness.cases.len()
         )));
     }

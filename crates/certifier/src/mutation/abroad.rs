@@ -1,0 +1,109 @@
+//! Declarations that give unchanged code of other files another meaning.
+
+use std::collections::BTreeSet;
+
+use flightproof_core::{Bytes, Digest, RelPath};
+
+use super::names::{Change, Uses, changes_of, takes_everything, unchanged_uses};
+use super::plan::{EditedFile, FileRole, Unjudged};
+use super::survey::{LineIndex, Silence};
+use super::text::split_prefix;
+use crate::population::Package;
+use crate::tokens::{with_parsed, with_tokens};
+use crate::tree::Tree;
+
+/// What the changed files declare or no longer declare and unchanged lines of other files could
+/// name: a function or method by calling it, anything else where the tree imports everything of a
+/// module.
+pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
+    let programs = files.iter().filter(|file| file.role == FileRole::Program);
+    let changes: Vec<(&EditedFile, Vec<Change>)> = programs
+        .map(|file| (file, changes_of(file)))
+        .filter(|(_, changes)| !changes.is_empty())
+        .collect();
+    // What moved to another file is judged there.
+    let came: BTreeSet<&str> = changes
+        .iter()
+        .flat_map(|(_, changes)| changes)
+        .filter(|change| change.added)
+        .map(|change| change.key.as_str())
+        .collect();
+    let mut importing = None;
+    let mut out = Vec::new();
+    for (file, changes) in &changes {
+        for change in changes {
+            if !change.added && came.contains(change.key.as_str()) {
+                continue;
+            }
+            let everything = *importing.get_or_insert_with(|| imports_everything(tree));
+            if (change.method || everything) && is_used(change, file, files, tree) {
+                out.push(Unjudged {
+                    file: file.path.clone(),
+                    line: change.line,
+                    why: match change.added {
+                        true => Silence::Rebound,
+                        false => Silence::Removed,
+                    },
+                    what: String::new(),
+                    source: Digest::of(&file.text),
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The files of the tree that may be part of a program and whose text holds a word.
+fn programs<'a>(
+    tree: &'a Tree<'_>,
+    word: &'a str,
+) -> impl Iterator<Item = (RelPath, &'a [u8])> + 'a {
+    let word = word.as_bytes();
+    let rust = tree.files().filter(move |(path, content)| {
+        path.ends_with(".rs") && content.windows(word.len()).any(|at| at == word)
+    });
+    rust.filter_map(|(path, content)| Some((RelPath::new(path).ok()?, content)))
+        .filter(|(path, _)| Package::of(tree, path).role(tree, path) != FileRole::Tests)
+}
+
+/// Whether a module of the tree imports everything of another. A file that cannot be read may.
+fn imports_everything(tree: &Tree<'_>) -> bool {
+    programs(tree, "*").any(|(path, content)| {
+        let Ok(text) = std::str::from_utf8(content) else {
+            return true;
+        };
+        let (_, body) = split_prefix(text);
+        text.contains("use")
+            && with_parsed(&path, body.as_bytes(), |parsed| {
+                takes_everything(body, parsed)
+            })
+            .unwrap_or(true)
+    })
+}
+
+fn is_used(change: &Change, own: &EditedFile, files: &[EditedFile], tree: &Tree<'_>) -> bool {
+    programs(tree, &change.name).any(|(path, content)| {
+        if path == own.path {
+            return false;
+        }
+        let edited = files.iter().find(|file| file.path == path).cloned();
+        let file = edited.unwrap_or_else(|| EditedFile {
+            path,
+            text: Bytes::from(content),
+            old: None,
+            lines: BTreeSet::new(),
+            role: FileRole::Program,
+            features: BTreeSet::new(),
+        });
+        uses(&file).is_none_or(|used| change.is_in(&used))
+    })
+}
+
+fn uses(file: &EditedFile) -> Option<Uses> {
+    let (_, body) = split_prefix(std::str::from_utf8(&file.text).ok()?);
+    let index = LineIndex::of(body);
+    with_tokens(&file.path, body.as_bytes(), |tokens| {
+        unchanged_uses(file, &tokens, &index)
+    })
+    .ok()
+}
