@@ -188,7 +188,32 @@ fn check_admitted<F: Format>(
         return Err(ArchiveCode::SnapshotUnexpected.refuse(detail));
     }
     let members = F::members(manifest);
+    check_directories(members.iter().map(|member| member.path()))?;
     names.check_paths(members.iter().map(|member| member.path()))
+}
+
+/// A path may lead through hundreds of directories, and each costs an inode as a file does.
+fn check_directories<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), ArchiveError> {
+    let mut paths: Vec<&str> = paths.collect();
+    paths.sort_unstable();
+    let (mut before, mut count) = ("", 0);
+    for path in paths {
+        let pairs = before.bytes().zip(path.bytes());
+        let shared = pairs.take_while(|(a, b)| a == b).count();
+        count += path
+            .match_indices('/')
+            .filter(|(at, _)| *at >= shared)
+            .count();
+        before = path;
+    }
+    if count > paws::MAX_ENTRIES {
+        let detail = format!(
+            "{count} directories, at most {} are made",
+            paws::MAX_ENTRIES
+        );
+        return Err(ArchiveCode::MaxEntriesExceeded.refuse(detail));
+    }
+    Ok(())
 }
 
 fn write_tree<F: Format>(
@@ -244,4 +269,28 @@ fn replace(
     // The old path leads through directories that were just created and nobody else may write to.
     rustix::fs::renameat(staging, path.as_str(), dir, path.file_name())
         .map_err(|e| uncreated(path.as_str(), e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_counted_once_and_bounded() {
+        let paths = |count: usize| -> Vec<String> {
+            (0..count)
+                .flat_map(|n| [format!("d{n}/e/f"), format!("d{n}/e/g"), format!("d{n}.h")])
+                .collect()
+        };
+        let half = paws::MAX_ENTRIES / 2;
+        for (count, code) in [
+            (0, None),
+            (half, None),
+            (half + 1, Some(ArchiveCode::MaxEntriesExceeded)),
+        ] {
+            let paths = paths(count);
+            let found = check_directories(paths.iter().map(String::as_str));
+            assert_eq!(found.err().map(|e| e.code), code, "{count}");
+        }
+    }
 }

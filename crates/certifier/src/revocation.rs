@@ -68,6 +68,25 @@ pub struct Seen {
     pub digest: Digest,
 }
 
+impl Seen {
+    /// Refuses what is older than what is remembered, or another of its number.
+    ///
+    /// # Errors
+    /// `REVOCATION_ROLLED_BACK`.
+    pub fn not_older(&self, remembered: Option<&Self>) -> Result<(), CertifierError> {
+        let Some(before) = remembered else {
+            return Ok(());
+        };
+        if self.version > before.version || self == before {
+            return Ok(());
+        }
+        Err(CertifierCode::RevocationRolledBack.refuse(format_args!(
+            "version {} ({}), seen before: version {} ({})",
+            self.version, self.digest, before.version, before.digest
+        )))
+    }
+}
+
 /// A list whose signatures, time and number were checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedRevocations {
@@ -76,6 +95,14 @@ pub struct CheckedRevocations {
 }
 
 impl RevocationList {
+    /// What is to be remembered of the list that has this payload.
+    pub fn seen(&self, payload: &[u8]) -> Seen {
+        Seen {
+            version: self.version,
+            digest: Digest::of(payload),
+        }
+    }
+
     /// The first, empty version of a list.
     pub fn first(list: ListName, now: Moment, days: u64) -> Self {
         Self {
@@ -175,11 +202,8 @@ impl CheckedRevocations {
                 list.issued, list.expires
             )));
         }
-        let seen = Seen {
-            version: list.version,
-            digest: Digest::of(payload.bytes()),
-        };
-        not_older(&seen, remembered)?;
+        let seen = list.seen(payload.bytes());
+        seen.not_older(remembered)?;
         Ok(Self { list, seen })
     }
 
@@ -216,19 +240,6 @@ impl CheckedRevocations {
             )))
         })
     }
-}
-
-fn not_older(found: &Seen, remembered: Option<&Seen>) -> Result<(), CertifierError> {
-    let Some(before) = remembered else {
-        return Ok(());
-    };
-    if found.version > before.version || found == before {
-        return Ok(());
-    }
-    Err(CertifierCode::RevocationRolledBack.refuse(format_args!(
-        "version {} ({}), seen before: version {} ({})",
-        found.version, found.digest, before.version, before.digest
-    )))
 }
 
 fn invalid(reason: impl std::fmt::Display) -> CertifierError {

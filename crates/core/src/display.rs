@@ -57,6 +57,20 @@ fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     }
 }
 
+/// A line of a message as a terminal may have it: what [`escape`] would escape is escaped, but for
+/// the backslash, since the line may have been escaped before, and for the mark of what was cut.
+pub fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            ' '..='~' | '…' => out.push(c),
+            c if is_harmless(c) => out.push(c),
+            c => out.push_str(&Escaped(c.encode_utf8(&mut [0; 4]).as_bytes()).to_string()),
+        }
+    }
+    out
+}
+
 /// Letters and digits of any script. Marks, formats (bidi, zero width), separators, private use
 /// and symbols are not: those are what spoofs are made of.
 fn is_harmless(c: char) -> bool {
@@ -88,6 +102,15 @@ mod tests {
             );
             assert!(shown.contains('\\'), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_line_is_made_plain_once_however_often_it_is_asked() {
+        let line = "größe \x1b[31m \u{202e} \u{200b} \u{feff}\n…";
+        let shown = plain(line);
+        assert_eq!(shown, "größe \\u{1b}[31m \\u{202e} \\u{200b} \\u{feff}\\n…");
+        assert_eq!(plain(&shown), shown);
+        assert_eq!(plain(&escape("\\\x1b", 9)), escape("\\\x1b", 9));
     }
 
     #[test]

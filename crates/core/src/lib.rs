@@ -17,7 +17,7 @@ mod verdict;
 pub use bytes::Bytes;
 pub use canonical::{CanonicalError, canonical_json, canonical_value};
 pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
-pub use display::{Escaped, escape};
+pub use display::{Escaped, escape, plain};
 pub use exit::Exit;
 pub use moment::{Moment, day_text, parse_day};
 pub use money::{MicroEur, MicroUsd, MoneyError, UsdPerEur};

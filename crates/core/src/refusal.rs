@@ -81,7 +81,7 @@ pub struct Refused<C> {
 
 impl<C: Code> Refused<C> {
     /// A refusal with its detail. The detail is escaped here once more, so that a caller that
-    /// forgot cannot pass a control character on.
+    /// forgot cannot pass on what a terminal acts on or does not show.
     pub fn new(code: C, detail: impl fmt::Display) -> Self {
         Self {
             code,
@@ -151,12 +151,10 @@ impl std::error::Error for Refusal {}
 const MAX_DETAIL: usize = 600;
 
 fn one_line(text: &str) -> String {
-    let mut out: String = text
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .take(MAX_DETAIL)
-        .collect();
-    if text.chars().nth(MAX_DETAIL).is_some() {
+    let whole: String = text.chars().take(MAX_DETAIL).collect();
+    let shown = crate::plain(&whole);
+    let mut out: String = shown.chars().take(MAX_DETAIL).collect();
+    if whole.len() < text.len() || out.len() < shown.len() {
         out.push('…');
     }
     out
@@ -241,9 +239,10 @@ mod tests {
     #[test]
     fn a_detail_is_one_bounded_line() {
         let shown = TestCode::First
-            .refuse(format!("a\n\x1b[31m{}", "x".repeat(2000)))
+            .refuse(format!("a\n\x1b[31m\u{202e}{}", "\u{200b}".repeat(2000)))
             .detail;
-        assert!(!shown.contains(['\n', '\x1b']));
-        assert!(shown.chars().count() <= MAX_DETAIL + 1);
+        assert!(!shown.contains(['\n', '\x1b', '\u{202e}', '\u{200b}']));
+        assert_eq!(shown.chars().count(), MAX_DETAIL + 1);
+        assert!(shown.ends_with('…'));
     }
 }

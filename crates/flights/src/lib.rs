@@ -14,6 +14,7 @@ pub mod meter;
 pub mod patch;
 pub mod plan;
 pub mod registry;
+mod regular;
 pub mod report;
 pub mod show;
 pub mod source;

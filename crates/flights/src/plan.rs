@@ -1,6 +1,6 @@
 //! Plans: what a flight flies, and what must come of it. TOML, schema in `docs/formats.md`.
 
-use crate::FlightsCode;
+use crate::{FlightsCode, regular};
 use flightproof_core::{Decision, Refused, RelPath};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -154,14 +154,12 @@ impl Plan {
     /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema.
     pub fn read(path: &Path) -> Result<Self, Refused<FlightsCode>> {
         let shown = path.display();
-        let unreadable = |e| FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}"));
-        let size = std::fs::metadata(path).map_err(unreadable)?.len();
-        if size > MAX_PLAN_BYTES {
-            return Err(FlightsCode::PlanInvalid.refuse(format!(
-                "{shown}: {size} bytes, at most {MAX_PLAN_BYTES} allowed"
-            )));
-        }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = regular::read_text(path, MAX_PLAN_BYTES).map_err(|e| match e.kind() {
+            std::io::ErrorKind::FileTooLarge => {
+                FlightsCode::PlanInvalid.refuse(format!("{shown}: {e}"))
+            }
+            _ => FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}")),
+        })?;
         let plan: Self = toml::from_str(&text)
             .map_err(|e| FlightsCode::PlanInvalid.refuse(format!("{shown}: {}", e.message())))?;
         plan.check(path)?;

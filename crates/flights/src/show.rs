@@ -1,7 +1,7 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
 use crate::flight::Seen;
-use flightproof_core::{Decision, Exit, Refusal, Verdict};
+use flightproof_core::{Decision, Exit, Refusal, Verdict, plain};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -316,15 +316,27 @@ pub fn refusal(stage: &str, refusal: &Refusal, format: Format) {
     verdict(&Verdict::refused(stage, refusal), format);
 }
 
+/// Why a command line cannot be read. Its words may be a stranger's file names.
+pub fn usage(text: &str) {
+    for line in text.lines() {
+        let _ = writeln!(std::io::stderr(), "{}", plain(line));
+    }
+}
+
 /// A refusal beside a document that standard output has already.
 pub fn aside(refusal: &Refusal) {
-    let _ = writeln!(std::io::stderr(), "{}: {}", refusal.code(), refusal.detail);
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}: {}",
+        refusal.code(),
+        plain(&refusal.detail)
+    );
 }
 
 /// What an earlier run left and this one dealt with. Always said, for a program to log as well.
 pub fn recovered(lines: &[String]) {
     for line in lines {
-        let _ = writeln!(std::io::stderr(), "  recovered   {line}");
+        let _ = writeln!(std::io::stderr(), "  recovered   {}", plain(line));
     }
 }
 
@@ -359,20 +371,24 @@ fn human(verdict: &Verdict) -> String {
         Decision::Accepted => "ACCEPTED",
     };
     let mut text = match &verdict.code {
-        Some(code) => format!("{word} at {}: {code}: {}", verdict.stage, verdict.detail),
-        None => format!("{word}: {}", verdict.detail),
+        Some(code) => format!(
+            "{word} at {}: {code}: {}",
+            plain(&verdict.stage),
+            plain(&verdict.detail)
+        ),
+        None => format!("{word}: {}", plain(&verdict.detail)),
     };
     for note in &verdict.notes {
         text.push_str("\n  | ");
-        text.push_str(note);
+        text.push_str(&plain(note));
     }
     if let Some(hint) = &verdict.hint {
         text.push_str("\n  hint: ");
-        text.push_str(hint);
+        text.push_str(&plain(hint));
     }
     if let Some(certificate) = &verdict.certificate {
         text.push_str("\n  certificate ");
-        text.push_str(certificate);
+        text.push_str(&plain(certificate));
     }
     text
 }

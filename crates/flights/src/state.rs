@@ -2,8 +2,10 @@
 
 use crate::FlightsCode;
 use flightproof_core::Refusal;
-use rustix::fs::RenameFlags;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -77,37 +79,66 @@ pub fn write_new_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusa
 
 fn place(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), Refusal> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    // One name, and nobody else's: what a killed run left there is gone with the next write. It is
-    // unlinked, never written to, so a file has the bytes of one writer.
-    let mut temporary = std::ffi::OsString::from(".flightproof-");
-    temporary.push(path.file_name().unwrap_or_default());
-    temporary.push(".new");
-    let temporary = path.with_file_name(temporary);
     // A rename replaces whatever is there: a device such as /dev/null would be a file afterwards.
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(unavailable(path, "is there and is no regular file"));
     }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Nobody else writes under this name, so a file has the bytes of one writer.
+    let unique = u128::from_le_bytes(entropy()?[..16].try_into().unwrap_or_default());
+    let temporary = path.with_file_name(format!(
+        ".flightproof-{}-{unique:032x}.new",
+        std::process::id()
+    ));
     let write = || -> std::io::Result<()> {
-        match fs::remove_file(&temporary) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&temporary)?;
+        let nameless = nameless(folder, mode)?;
+        let named = nameless.is_none();
+        let mut file = match nameless {
+            Some(file) => file,
+            None => create(&temporary, mode)?,
+        };
         file.write_all(bytes)?;
         file.sync_all()?;
-        rustix::fs::renameat_with(rustix::fs::CWD, &temporary, rustix::fs::CWD, path, flags)?;
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        if !named {
+            let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, handle, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
+        }
+        rustix::fs::renameat_with(CWD, &temporary, CWD, path, flags)?;
+        fs::File::open(folder)?.sync_all()
     };
     write().map_err(|e| {
         let _ = fs::remove_file(&temporary);
         unavailable(path, e)
     })
+}
+
+/// A file without a name, of which a killed run leaves nothing. `None` where the file system has none
+/// such.
+fn nameless(folder: &Path, mode: u32) -> std::io::Result<Option<fs::File>> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn create(path: &Path, mode: u32) -> std::io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Holds a folder until this is dropped: whoever reads a file in it and writes the next version is
+/// alone meanwhile.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn hold(folder: &Path) -> Result<fs::File, Refusal> {
+    let held = fs::File::open(folder).map_err(|e| unavailable(folder, e))?;
+    rustix::fs::flock(&held, FlockOperation::LockExclusive).map_err(|e| unavailable(folder, e))?;
+    Ok(held)
 }
 
 fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {

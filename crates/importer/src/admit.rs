@@ -2,7 +2,7 @@ use crate::git::Verb;
 use crate::talk::{Cap, Talk};
 use crate::worktree::Worktree;
 use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance, install, land};
-use flightproof_core::{Code as _, CommitId, Refusal};
+use flightproof_core::{Code as _, CommitId, Digest, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -38,7 +38,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// in between leaves an open intent, which [`recover`](crate::recover()) judges from the branch.
 ///
 /// # Errors
-/// Before anything is written: `BRANCH_MISSING`, `BRANCH_MOVED`, `BRANCH_UNFIT`,
+/// Before anything is written: `ADMITTED_BEFORE`, `BRANCH_MISSING`, `BRANCH_MOVED`, `BRANCH_UNFIT`,
 /// `BRANCH_CHECKED_OUT`, `HOST_FOREIGN`, `HOST_HOOKS`, `HOST_UNSUPPORTED`, `OBJECT_MISSING`,
 /// `OBJECT_HASH_MISMATCH`, `SECOND_OPINION`, `WORKTREE_BUSY`, `SOURCE_CHANGED`, `INDEX_LOCKED`,
 /// `IMPORT_UNFINISHED`, and what the ledger refuses. After the intent, with everything as it was:
@@ -62,21 +62,17 @@ pub fn admit(
         now,
         here: host.is_on(&key.branch)?,
     };
-    if ledger.earlier(&key, clearance.certificate())?.is_none() {
-        check_before(git, host, &key)?;
-        clearance.check_lease(ledger)?;
-        if moving.here {
-            return land::land(&moving, ledger);
-        }
-        install::install(git, host, &key, clearance.pack())?;
+    if let Some(receipt) = ledger.earlier(&key, clearance.certificate())? {
+        return moving.repeat(receipt);
     }
+    check_before(git, host, &key)?;
+    clearance.check_lease(ledger)?;
+    if moving.here {
+        return land::land(&moving, ledger);
+    }
+    install::install(git, host, &key, clearance.pack())?;
     match ledger.intend(&key, clearance.certificate(), now)? {
-        Intended::AlreadyApplied(receipt) => Ok(Admitted {
-            receipt,
-            repeated: true,
-            landed: false,
-            kept: Vec::new(),
-        }),
+        Intended::AlreadyApplied(receipt) => moving.repeat(receipt),
         Intended::Journaled(id) => moving.run(ledger, id),
     }
 }
@@ -104,6 +100,43 @@ pub fn check_open(
         Worktree::open(host, rustix::process::geteuid().as_raw())?;
     }
     Ok(())
+}
+
+/// As [`check_open`], for a certificate that may have been admitted before: then the branch must be
+/// where that left it.
+///
+/// # Errors
+/// As [`check_open`]; `ADMITTED_BEFORE`; what the ledger refuses.
+pub fn check_open_or_in(
+    git: &Git,
+    host: &Host,
+    ledger: &Ledger,
+    certificate: Digest,
+    branch: &str,
+    (baseline, head): (CommitId, CommitId),
+) -> Result<(), Refusal> {
+    let key = AdmissionKey {
+        repository: host.name().to_owned(),
+        branch: clearance::full_name(branch)?,
+        baseline,
+        head,
+    };
+    match ledger.earlier(&key, certificate)? {
+        Some(_) => Ok(check_in(git, host, &key)?),
+        None => Ok(check_open(git, host, branch, (baseline, head))?),
+    }
+}
+
+/// A receipt says what happened once, and not what is there now.
+fn check_in(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {
+    let AdmissionKey { branch, head, .. } = key;
+    let found = match host.tip(git, branch)? {
+        Some(tip) if tip == *head => return Ok(()),
+        Some(tip) => format!("is at {tip} now"),
+        None => "is not there now".to_owned(),
+    };
+    let detail = format!("{branch} was moved to {head} before, and {found}");
+    Err(ImporterCode::AdmittedBefore.refuse(detail))
 }
 
 fn check_before(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {
@@ -138,6 +171,17 @@ pub(crate) struct Moving<'a> {
 }
 
 impl Moving<'_> {
+    /// Answers a request that was admitted before, if the branch still is where that left it.
+    pub(crate) fn repeat(&self, receipt: Vec<u8>) -> Result<Admitted, Refusal> {
+        check_in(self.git, self.host, self.key)?;
+        Ok(Admitted {
+            receipt,
+            repeated: true,
+            landed: false,
+            kept: Vec::new(),
+        })
+    }
+
     /// Moves a branch that no working tree is on. The intent is on disk.
     fn run(&self, ledger: &mut Ledger, id: AdmissionId) -> Result<Admitted, Refusal> {
         match self.move_branch(ledger) {

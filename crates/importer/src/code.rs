@@ -240,6 +240,9 @@ flightproof_core::refusal_codes! {
         /// The branch is elsewhere.
         BranchMoved = "BRANCH_MOVED", Environment,
             "the branch is not at the baseline", "what was certified is a change of the baseline", "rebase the work onto the branch and certify again";
+        /// An admission was asked for again, and the branch is not where the first one put it.
+        AdmittedBefore = "ADMITTED_BEFORE", Environment,
+            "the commit was admitted before, and the branch is not at it any more", "a receipt says what happened once: answering from it would say that a commit is in which is not", "see with `git reflog BRANCH` who moved the branch; put it back with `git branch -f BRANCH COMMIT`, or bring the work in a new commit on what is there";
         /// Somebody holds the branch's lock file.
         BranchLocked = "BRANCH_LOCKED", Environment,
             "git could not lock the branch", "another git is at work on it, or one was killed and left its lock file", "wait; if no git runs, remove the lock file named here";

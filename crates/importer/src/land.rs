@@ -36,12 +36,7 @@ pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted,
     install::install(moving.git, moving.host, moving.key, moving.clearance.pack())?;
     check_in_window(moving, &tree, &claim, &index)?;
     match ledger.intend(moving.key, moving.clearance.certificate(), moving.now)? {
-        Intended::AlreadyApplied(receipt) => Ok(Admitted {
-            receipt,
-            repeated: true,
-            landed: false,
-            kept: Vec::new(),
-        }),
+        Intended::AlreadyApplied(receipt) => moving.repeat(receipt),
         Intended::Journaled(id) => {
             let landing = Landing {
                 moving,

@@ -48,7 +48,7 @@ mod tree;
 mod walk;
 mod worktree;
 
-pub use admit::{Admitted, admit, check_open};
+pub use admit::{Admitted, admit, check_open, check_open_or_in};
 pub use arrival::{Arrival, capture_bundle, check_bundle};
 pub use bases::Bases;
 pub use capture::{Capture, CaptureRequest, Packed, capture, pack as pack_commit};

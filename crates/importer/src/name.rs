@@ -20,8 +20,10 @@ pub(crate) fn check_new(name: &[u8]) -> Result<&str, ImportError> {
         "it has a control or invisible character"
     } else if text.contains(['\\', ':']) {
         "it has a backslash or a colon"
-    } else if text.ends_with(['.', ' ']) {
-        "it ends in a dot or a space"
+    } else if text.ends_with('.') {
+        "it ends in a dot"
+    } else if text.trim() != text {
+        "it begins or ends with white space"
     } else if is_device(text) {
         "it is the name of a device"
     } else if is_short(text) {
@@ -150,6 +152,9 @@ mod tests {
             "LPT¹.x",
             "x.",
             "x ",
+            " x",
+            "x\u{a0}",
+            "\u{3000}x",
             "a\nb",
             "a\x7f",
             "a\u{1b}[0m",

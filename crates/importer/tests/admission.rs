@@ -56,6 +56,29 @@ fn a_cleared_commit_moves_the_branch_once_and_the_receipt_says_so() {
     }
 }
 
+#[test]
+fn a_receipt_is_no_answer_where_the_branch_is_not_at_the_commit() {
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let clearance = scene.clearance(&git);
+        let admitted = admit_now(&scene, &git, &clearance).unwrap();
+        let place = "refs/heads/main";
+        for act in [
+            &["update-ref", place, &scene.baseline()][..],
+            &["update-ref", "-d", place],
+        ] {
+            scene.plain_git(act);
+            assert_eq!(
+                admit_now(&scene, &git, &clearance),
+                refused("importer/ADMITTED_BEFORE")
+            );
+        }
+        scene.plain_git(&["update-ref", place, &scene.head()]);
+        let again = admit_now(&scene, &git, &clearance).unwrap();
+        assert!(again.repeated && again.receipt == admitted.receipt);
+    }
+}
+
 /// A repository with the baseline of an honest plan and without its candidate.
 fn elsewhere() -> Scene {
     Scene::new(&Plan {

@@ -1,8 +1,8 @@
 //! Plans of agents: what is worked on, by which program, within which limits, judged by what. TOML,
 //! described in `docs/agent.md`.
 
-use crate::FlightsCode;
 use crate::plan::{PlanChange, PlanWitness, is_plain_name};
+use crate::{FlightsCode, regular};
 use flightproof_agent::{Limits, Metering, Order, Patience};
 use flightproof_certifier::feedback::Feedback;
 use flightproof_core::{Digest, Refusal, Refused};
@@ -198,14 +198,12 @@ impl AgentPlan {
 
 fn read_small(path: &Path, most: u64) -> Result<String, Refused<FlightsCode>> {
     let shown = path.display();
-    let unreadable = |e| FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}"));
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > most {
-        return Err(
-            FlightsCode::PlanInvalid.refuse(format!("{shown}: {size} bytes, at most {most}"))
-        );
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
+    regular::read_text(path, most).map_err(|e| match e.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            FlightsCode::PlanInvalid.refuse(format!("{shown}: {e}"))
+        }
+        _ => FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}")),
+    })
 }
 
 #[cfg(test)]

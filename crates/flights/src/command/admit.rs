@@ -71,6 +71,7 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let place = args.output.clone();
     let place = place.unwrap_or_else(|| args.certificate.with_file_name("admission.dsse.json"));
     input::parent(&place)?;
+    flight::check_branch(&args.repo, (statement, opened.id()), &args.branch)?;
     let second = sign(args, opened, &place)?;
     if opened.policy().admission().is_some() {
         match opened.let_in(Some(&second)) {
@@ -84,17 +85,24 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     }
     input::write(&place, &second, 0o644)?;
     let about = (statement, opened.id());
-    let receipt = flight::admit_certified(&args.repo, about, &args.branch)?;
-    state::write_file(&place.with_file_name("receipt.json"), &receipt, 0o644)?;
+    let admitted = flight::admit_certified(&args.repo, about, &args.branch)?;
+    let receipt = place.with_file_name("receipt.json");
+    state::write_file(&receipt, &admitted.receipt, 0o644)?;
     let request = &statement.predicate.inputs.request;
-    let about = (opened.id(), request.head);
-    let unlogged = log::admitted(&args.branch, about, &request.repository);
-    let detail = format!(
-        "{} moved from {} to {}",
-        escape(&args.branch, MAX_BRANCH),
-        request.baseline,
-        request.head
-    );
+    let unlogged = match admitted.repeated {
+        true => None,
+        false => log::admitted(
+            &args.branch,
+            (opened.id(), request.head),
+            &request.repository,
+        ),
+    };
+    let branch = escape(&args.branch, MAX_BRANCH);
+    let (baseline, head) = (request.baseline, request.head);
+    let detail = match admitted.repeated {
+        true => format!("{branch} was moved from {baseline} to {head} before: nothing was done"),
+        false => format!("{branch} moved from {baseline} to {head}"),
+    };
     Ok(Verdict {
         certificate: Some(opened.id().to_string()),
         notes: Vec::from_iter(unlogged),

@@ -1,9 +1,7 @@
 //! Files named on the command line.
 
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, regular, state};
 use flightproof_core::{Refusal, escape};
-use rustix::fs::{Mode, OFlags};
-use std::io::Read as _;
 use std::path::Path;
 
 /// Most bytes of a path in a line for people.
@@ -14,11 +12,7 @@ const MAX_SHOWN: usize = 2048;
 /// # Errors
 /// `FILE_UNREADABLE`.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|e| unreadable(path, e))?;
-    Ok(bytes)
+    regular::read(path, limit as u64).map_err(|e| unreadable(path, e))
 }
 
 /// As [`read`], of a file that came from elsewhere: an ordinary one, and no link to another.
@@ -26,18 +20,7 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
 /// # Errors
 /// `FILE_UNREADABLE`.
 pub(super) fn read_arrival(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty());
-    let file = std::fs::File::from(file.map_err(|e| unreadable(path, e))?);
-    let found = file.metadata().map_err(|e| unreadable(path, e))?;
-    if !found.is_file() {
-        return Err(unreadable(path, "not an ordinary file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| unreadable(path, e))?;
-    Ok(bytes)
+    regular::read_arrival(path, limit as u64).map_err(|e| unreadable(path, e))
 }
 
 pub(super) fn unreadable(path: &Path, why: impl std::fmt::Display) -> Refusal {
@@ -52,6 +35,25 @@ pub(super) fn unreadable(path: &Path, why: impl std::fmt::Display) -> Refusal {
 pub(super) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
     state::write_file(path, bytes, mode)
         .map_err(|refusal| FlightsCode::OutputUnwritable.refuse(refusal.detail).into())
+}
+
+/// Refuses an output that is one of the inputs: the input would be gone.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(super) fn apart(output: &Path, inputs: &[&Path]) -> Result<(), Refusal> {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    let Some(own) = place(output) else {
+        return Ok(());
+    };
+    match inputs.iter().any(|input| place(input) == Some(own)) {
+        true => {
+            let detail = format!("{}: it is an input as well", shown(output));
+            Err(FlightsCode::OutputUnwritable.refuse(detail).into())
+        }
+        false => Ok(()),
+    }
 }
 
 /// A directory that must be there.

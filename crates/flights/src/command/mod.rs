@@ -207,18 +207,21 @@ pub fn main() -> Exit {
 /// A command line that is wrong, or asks for help.
 fn misread(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
-        // Help that cannot be printed has no other place to go.
-        let _ = error.print();
-        return Exit::Passed;
+        return match error.print() {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Exit::Environment,
+            _ => Exit::Passed,
+        };
     }
     if wants_data(std::env::args_os()) {
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
+        // The names of missing arguments stand below the first line.
+        let first = text.lines().take_while(|line| !line.trim().is_empty());
+        let first = first.map(str::trim).collect::<Vec<_>>().join(" ");
         let detail = escape(first.trim_start_matches("error: "), 400);
         let refusal = Refusal::from(FlightsCode::UsageInvalid.refuse(detail));
         show::refusal("usage", &refusal, Format::Json);
     } else {
-        let _ = error.print();
+        show::usage(&error.to_string());
     }
     Exit::Usage
 }

@@ -6,7 +6,9 @@ use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
 use clap::{Args, Subcommand};
-use flightproof_core::{Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, UsdPerEur};
+use flightproof_core::{
+    Decision, Digest, Exit, MicroEur, MicroUsd, MoneyError, Refusal, UsdPerEur, Verdict,
+};
 use flightproof_ledger::{
     Cap, Hold, HoldSize, HoldState, Ledger, LedgerCode, Name, Reserve, Resolution, Scope, Signed,
     Spending, UtcDay,
@@ -227,11 +229,17 @@ pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Re
             match output {
                 Some(output) => {
                     input::write(output, &bytes, 0o600)?;
-                    show::print(&format!(
-                        "{} bytes written to {}",
-                        bytes.len(),
-                        input::shown(output)
-                    ));
+                    let detail =
+                        format!("{} bytes written to {}", bytes.len(), input::shown(output));
+                    match format {
+                        Format::Human => show::print(&detail),
+                        Format::Json => {
+                            show::verdict(
+                                &Verdict::passed(Decision::Accepted, "ledger", detail),
+                                format,
+                            );
+                        }
+                    }
                 }
                 None => show::print(String::from_utf8_lossy(&bytes).trim_end()),
             }

@@ -6,7 +6,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{Digest, Refusal};
-use flightproof_importer::{self as importer, Clearance, Git};
+use flightproof_importer::{self as importer, Admitted, Clearance, Git};
 use flightproof_ledger::Ledger;
 use std::path::Path;
 
@@ -31,8 +31,26 @@ pub fn subject_of(repository: &Path, statement: &Statement) -> Result<ExpectedSu
     Host::subject(repository, &request.head.to_string())
 }
 
+/// Refuses an admission whose branch cannot move, before anything is signed for it.
+///
+/// # Errors
+/// The importer's and the ledger's.
+pub fn check_branch(
+    repository: &Path,
+    (statement, certificate): (&Statement, Digest),
+    branch: &str,
+) -> Result<(), Refusal> {
+    let request = &statement.predicate.inputs.request;
+    let git = Git::at(&state::program("git", "git")?)?;
+    let host = importer::Host::open(&git, repository)?;
+    let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
+    importer::recover(&git, &mut ledger, state::unix_seconds())?;
+    let ends = (request.baseline, request.head);
+    importer::check_open_or_in(&git, &host, &ledger, certificate, branch, ends)
+}
+
 /// Moves a branch to the commit of a certificate that was verified, about a tree from
-/// [`subject_of`]. Returns the receipt.
+/// [`subject_of`].
 ///
 /// # Errors
 /// The importer's and the ledger's refusals; nothing moved then, unless they say so.
@@ -40,7 +58,7 @@ pub fn admit_certified(
     repository: &Path,
     (statement, certificate): (&Statement, Digest),
     branch: &str,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Admitted, Refusal> {
     let inputs = &statement.predicate.inputs;
     let git = Git::at(&state::program("git", "git")?)?;
     let host = importer::Host::open(&git, repository)?;
@@ -53,5 +71,5 @@ pub fn admit_certified(
         (inputs.request.baseline, inputs.request.head),
         branch,
     )?;
-    Ok(importer::admit(&git, &host, &mut ledger, &clearance, now)?.receipt)
+    importer::admit(&git, &host, &mut ledger, &clearance, now)
 }

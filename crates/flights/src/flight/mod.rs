@@ -10,7 +10,7 @@ mod order;
 mod seen;
 mod work;
 
-pub use admission::{admit_certified, subject_of};
+pub use admission::{admit_certified, check_branch, subject_of};
 pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{Certificate, Opening, certify, clear_out, write_certificate, write_verdict};
 pub(crate) use host::settled;

@@ -1,8 +1,8 @@
 //! A recording as one file: a PAWS1 snapshot of its lines and of the blobs they refer to. The same
 //! recording is always the same file, and nothing in it is compressed, so nothing unfolds.
 
-use super::recording::{MAX_TRANSCRIPT, Shelf, Transcript, read_file};
-use crate::FlightsCode;
+use super::recording::{MAX_TRANSCRIPT, Shelf, Transcript};
+use crate::{FlightsCode, regular, state};
 use flightproof_archive::paws;
 use flightproof_certifier::key::PublicKey;
 use flightproof_core::{Digest, Refusal, RelPath, escape};
@@ -37,7 +37,7 @@ pub fn pack(transcript: &Transcript) -> Result<Vec<u8>, Refusal> {
 /// The archive's refusals, `TRANSCRIPT_BROKEN`, `TRANSCRIPT_TOO_NEW`.
 pub(super) fn read(file: &Path, recorders: &[PublicKey]) -> Result<Transcript, Refusal> {
     let place = file.display();
-    let bytes = read_file(file, paws::MAX_ARCHIVE_BYTES)
+    let bytes = regular::read_arrival(file, paws::MAX_ARCHIVE_BYTES)
         .map_err(|e| FlightsCode::FileUnreadable.refuse(format!("{place}: {e}")))?;
     let unpacked = paws::read(&bytes)?;
     let mut blobs = BTreeMap::new();
@@ -81,10 +81,14 @@ pub fn lay_out(transcript: &Transcript, directory: &Path) -> Result<(), Refusal>
         let detail = format!("{}: {e}", directory.display());
         Refusal::from(FlightsCode::OutputUnwritable.refuse(detail))
     };
+    if directory.symlink_metadata().is_ok() {
+        return Err(unwritable(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    // A name of its own: what a killed import left is in nobody's way.
+    let unique = Digest::of(&state::entropy()?).to_string();
     let mut staging = directory.as_os_str().to_owned();
-    staging.push(".new");
+    staging.push(format!(".{}.new", &unique[..16]));
     let staging = PathBuf::from(staging);
-    // What has the staging's name is somebody else's, or a killed import's: it is not touched.
     std::fs::create_dir(&staging).map_err(unwritable)?;
     let written = write_all(transcript, &staging).and_then(|()| {
         rustix::fs::renameat_with(CWD, &staging, CWD, directory, RenameFlags::NOREPLACE)

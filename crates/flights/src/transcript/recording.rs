@@ -3,13 +3,11 @@
 use super::line::{End, Header};
 use super::reader::{LineFault, Reader};
 use super::{blobs, portable};
-use crate::FlightsCode;
+use crate::{FlightsCode, regular};
 use flightproof_certifier::key::{KeyId, PublicKey};
 use flightproof_core::{Digest, Refusal, escape};
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// A verified recording: canonical lines, whole chain, every invoke answered once, and a root that
@@ -174,7 +172,7 @@ fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
     let refuse = |code: FlightsCode, what: &dyn std::fmt::Display| {
         Refusal::from(code.refuse(format!("{}: {what}", path.display())))
     };
-    let bytes = read_file(&path, MAX_TRANSCRIPT).map_err(|e| match e.kind() {
+    let bytes = regular::read_arrival(&path, MAX_TRANSCRIPT).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => refuse(FlightsCode::TranscriptMissing, &e),
         _ => refuse(FlightsCode::TranscriptBroken, &e),
     })?;
@@ -186,23 +184,10 @@ fn read_lines(directory: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 fn read_blob(directory: &Path, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
-    let bytes = read_file(&directory.join(digest.to_string()), len)
+    let bytes = regular::read_arrival(&directory.join(digest.to_string()), len)
         .map_err(|e| format!("blob {digest}: {e}"))?;
     if bytes.len() as u64 != len || Digest::of(&bytes) != *digest {
         return Err(format!("blob {digest} has other bytes"));
     }
-    Ok(bytes)
-}
-
-/// Reads a file, one byte more than `limit` at most. A recording is a stranger's: a link could lead
-/// out of it, and a pipe in the place of a file would wait for ever.
-pub(super) fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

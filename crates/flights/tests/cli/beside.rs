@@ -190,6 +190,47 @@ fn two_others_let_a_commit_in_and_the_branch_moves_with_the_second() {
         "admitted",
         "the same request again"
     );
+    assert!(again.stdout.contains("before"), "{}", again.text);
+    let admitted = |log: Vec<String>| log.iter().filter(|kind| *kind == "admitted").count();
+    assert_eq!(admitted(scene.environment.logged()), 1);
+    // A receipt is no answer where the branch is elsewhere, or gone.
+    let candidate = scene.tip();
+    for act in [
+        &["update-ref", "refs/heads/release", &before][..],
+        &["update-ref", "-d", "refs/heads/release"],
+    ] {
+        scene.environment.git(act);
+        let gone = scene.admit("clerk");
+        assert_eq!(
+            gone.json()["code"],
+            "importer/ADMITTED_BEFORE",
+            "{}",
+            gone.text
+        );
+        assert_eq!(gone.code, 21, "{}", gone.text);
+    }
+    scene
+        .environment
+        .git(&["update-ref", "refs/heads/release", &candidate]);
+    assert_eq!(scene.admit("clerk").json()["verdict"], "admitted");
+    assert_eq!(admitted(scene.environment.logged()), 1);
+}
+
+#[test]
+fn nothing_is_signed_for_a_branch_that_is_not_there() {
+    let scene = Scene::new();
+    scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));
+    scene
+        .environment
+        .git(&["update-ref", "-d", "refs/heads/release"]);
+    let refused = scene.admit("lead");
+    assert_eq!(
+        refused.json()["code"],
+        "importer/BRANCH_MISSING",
+        "{}",
+        refused.text
+    );
+    assert!(!scene.environment.path("work/admission.dsse.json").exists());
 }
 
 #[test]

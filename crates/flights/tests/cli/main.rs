@@ -10,6 +10,7 @@ mod bundle;
 mod certify;
 mod environment;
 mod explain;
+mod files;
 mod forge;
 mod formats;
 mod gate;

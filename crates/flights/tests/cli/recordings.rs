@@ -166,6 +166,20 @@ fn a_recording_travels_as_one_file_and_arrives_as_it_was() {
 }
 
 #[test]
+fn what_a_killed_import_left_is_in_nobodys_way() {
+    let desk = Desk::new();
+    let file = desk.export();
+    let left = desk.environment.path("taken.new");
+    fs::create_dir(&left).unwrap();
+    let run = desk.import(&file, "taken");
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(left.exists(), "what somebody else made stays");
+    let beside = fs::read_dir(left.parent().unwrap()).unwrap();
+    let names = beside.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("taken")).count(), 2);
+}
+
+#[test]
 fn a_file_that_is_no_sound_recording_is_not_taken_in() {
     let desk = Desk::new();
     let sound = files(&desk.kept.place());

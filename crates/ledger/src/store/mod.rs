@@ -47,8 +47,12 @@ impl Ledger {
     /// `LEDGER_TOO_NEW` for a file that is there and is not a whole ledger of this version (it is
     /// never made anew); `LEDGER_BEHIND` or `LEDGER_UNANCHORED` for one that does not reach what its
     /// anchor says; `LEDGER_NOT_DURABLE` if the storage does not take the settings; `LEDGER_BUSY` if
-    /// another process holds it too long.
+    /// another process holds it too long; `LEDGER_FULL` if there is no room to open it.
     pub fn open(directory: &Path) -> Result<Self, LedgerError> {
+        Self::open_there(directory).map_err(|e| of_room(directory, e))
+    }
+
+    fn open_there(directory: &Path) -> Result<Self, LedgerError> {
         create::make_directory(directory)?;
         connect::check_storage(directory)?;
         let file = directory.join(Self::FILE);
@@ -137,11 +141,11 @@ impl Ledger {
         query: impl FnOnce(&Reading<'_>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         self.usable()?;
-        let tx = self
-            .connection
-            .unchecked_transaction()
-            .map_err(unreadable)?;
-        query(&Reading::new(&tx))
+        let begun = self.connection.unchecked_transaction();
+        begun
+            .map_err(unreadable)
+            .and_then(|tx| query(&Reading::new(&tx)))
+            .map_err(|e| of_room(&self.directory, e))
     }
 
     /// Writes: everything `change` does is committed and on disk when this returns, or none of it
@@ -152,6 +156,14 @@ impl Ledger {
     /// go in time; `LEDGER_BEHIND` if the ledger lost what was anchored; `COMMIT_UNCERTAIN` if the
     /// commit failed: reopen, and look up what `change` was about.
     pub fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Writing<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        self.write_there(change)
+            .map_err(|e| of_room(&self.directory, e))
+    }
+
+    fn write_there<T>(
         &mut self,
         change: impl FnOnce(&Writing<'_>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
@@ -262,6 +274,23 @@ pub(crate) fn of_storage(error: rusqlite::Error) -> LedgerError {
     }
 }
 
+/// Room that a ledger needs to be opened, in bytes: what is mapped beside it, and a first log.
+const ROOM: u64 = 128 * 1024;
+
+/// Where there is no room, opening and mapping fail under other names: nothing is said of the ledger
+/// then but that.
+fn of_room(directory: &Path, refused: LedgerError) -> LedgerError {
+    let by_storage = matches!(
+        refused.code,
+        LedgerCode::LedgerUnreadable | LedgerCode::LedgerNotDurable | LedgerCode::LedgerUnanchored
+    );
+    let room = rustix::fs::statvfs(directory).map(|there| there.f_bavail * there.f_frsize);
+    match by_storage && room.is_ok_and(|room| room < ROOM) {
+        true => LedgerCode::LedgerFull.refuse(refused.detail),
+        false => refused,
+    }
+}
+
 /// SQLite integers are signed; a time beyond them is as good as the last one.
 pub(crate) fn seconds(unix: u64) -> i64 {
     i64::try_from(unix).unwrap_or(i64::MAX)
@@ -272,6 +301,23 @@ mod tests {
     use super::*;
     use crate::{Cap, Scope};
     use flightproof_core::MicroUsd;
+
+    #[test]
+    fn without_room_a_ledger_that_cannot_be_opened_is_not_said_to_be_lost() {
+        let temp = tempfile::tempdir().unwrap();
+        // A file system that never has room.
+        let full = Path::new("/proc");
+        for (code, at_room) in [
+            (LedgerCode::LedgerUnreadable, LedgerCode::LedgerFull),
+            (LedgerCode::LedgerNotDurable, LedgerCode::LedgerFull),
+            (LedgerCode::LedgerUnanchored, LedgerCode::LedgerFull),
+            (LedgerCode::LedgerDamaged, LedgerCode::LedgerDamaged),
+            (LedgerCode::LedgerExposed, LedgerCode::LedgerExposed),
+        ] {
+            assert_eq!(of_room(full, code.refuse("x")).code, at_room);
+            assert_eq!(of_room(temp.path(), code.refuse("x")).code, code);
+        }
+    }
 
     #[test]
     fn a_full_disk_is_said_by_name_and_loses_nothing() {

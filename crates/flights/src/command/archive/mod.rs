@@ -200,6 +200,7 @@ fn changeset(
 ) -> Result<Report, Refusal> {
     input::directory(dir)?;
     input::parent(output)?;
+    input::apart(output, &[base])?;
     let meter = Meter::new("compared", None, format);
     let base = paws::verify_file(&open(base)?.0, &meter)?.into_snapshot()?;
     let (compared, selection) = choose(choice, dir, output, |choice| {

@@ -63,10 +63,31 @@ fn revocations(
     let remembered = recall(&place)?;
     let checked = CheckedRevocations::open(&envelope(path)?, rule, keys, now, remembered.as_ref())?;
     if remembered.as_ref() != Some(checked.seen()) {
-        let text = serde_json::to_vec(checked.seen()).unwrap_or_default();
-        state::write_file(&place, &text, 0o600)?;
+        write(&place, checked.seen())?;
     }
     Ok(checked)
+}
+
+/// Refuses a version of a list that is older than what is remembered, or another of its number.
+///
+/// # Errors
+/// `REVOCATION_ROLLED_BACK`; a memory that cannot be read.
+pub(in super::super) fn check_newest(list: &ListName, seen: &Seen) -> Result<(), Refusal> {
+    let remembered = recall(&memory(list)?)?;
+    Ok(seen.not_older(remembered.as_ref())?)
+}
+
+/// Remembers a version that was issued here.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub(in super::super) fn remember(list: &ListName, seen: &Seen) -> Result<(), Refusal> {
+    write(&memory(list)?, seen)
+}
+
+fn write(place: &Path, seen: &Seen) -> Result<(), Refusal> {
+    let text = serde_json::to_vec(seen).unwrap_or_default();
+    state::write_file(place, &text, 0o600)
 }
 
 fn memory(list: &ListName) -> Result<PathBuf, Refusal> {

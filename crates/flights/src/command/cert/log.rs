@@ -140,6 +140,7 @@ fn check(checkpoint: Option<&PathBuf>, log: &Log, format: Format) -> Result<(), 
 
 fn prove(certificate: &Path, output: &Path, log: &Log, format: Format) -> Result<(), Refusal> {
     input::parent(output)?;
+    input::apart(output, &[certificate])?;
     let payload = dsse::unchecked(&envelope(certificate)?, PAYLOAD_TYPE)?;
     let id = Digest::of(&payload);
     let proof = log

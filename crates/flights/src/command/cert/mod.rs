@@ -1,6 +1,6 @@
 //! `flights cert`: check certificates, look at them, and what is made beside them.
 
-mod beside;
+pub(super) mod beside;
 mod case;
 mod claims;
 mod except;

@@ -84,11 +84,14 @@ fn human(read: &Read) -> String {
     };
     let gates: Vec<&str> = predicate.gates.iter().map(|gate| gate.name()).collect();
     let subject = read.statement.subject.iter();
-    let subject = subject.filter_map(|s| s.digest.get("sha256").map(String::as_str));
+    let subject = subject.filter_map(|s| s.digest.get("sha256"));
     let mut lines = vec![
         format!("certificate {}", read.id),
         format!("signature   {signature}"),
-        format!("tree        {}", subject.collect::<String>()),
+        format!(
+            "tree        {}",
+            subject.map(|digest| escape(digest, 80)).collect::<String>()
+        ),
         format!("admission   {admission}"),
         format!("passed      {}", gates.join(", ")),
     ];

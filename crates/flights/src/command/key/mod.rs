@@ -5,7 +5,7 @@ mod passphrase;
 mod revoke;
 
 use crate::show::{self, Format};
-use crate::{FlightsCode, ssh_agent, state};
+use crate::{FlightsCode, regular, ssh_agent, state};
 use clap::{Args, Subcommand};
 use flightproof_certifier::key::{LockEntropy, PublicKey, SecretKey, Signer};
 use flightproof_core::{Exit, Refusal};
@@ -77,20 +77,26 @@ fn new(args: &NewArgs, format: Format) -> Result<Exit, Refusal> {
         None => default_path()?,
     };
     let public = public_path(&path);
-    for taken in [&path, &public] {
-        if taken.symlink_metadata().is_ok() {
-            return Err(key_file(taken, "exists already and is never replaced"));
-        }
+    if path.symlink_metadata().is_ok() {
+        return Err(key_file(&path, "exists already and is never replaced"));
+    }
+    if public.symlink_metadata().is_ok() {
+        let what = "exists already and is never replaced; without its secret half it is worth \
+                    nothing and may be removed";
+        return Err(key_file(&public, what));
     }
     let key = SecretKey::from_seed(state::entropy()?);
-    if args.no_passphrase {
-        write(&path, key.to_pem()?.as_bytes(), 0o600)?;
+    let secret = if args.no_passphrase {
+        key.to_pem()?
     } else {
         let passphrase = passphrase::of_new(args.passphrase_file.as_deref())?;
-        let pem = key.lock(&passphrase, lock_entropy()?)?;
-        write(&path, pem.as_bytes(), 0o600)?;
-    }
+        zeroize::Zeroizing::new(key.lock(&passphrase, lock_entropy()?)?)
+    };
+    // The public half first: whoever placed it makes the pair, and a secret is never without it.
     write(&public, key.public().to_pem()?.as_bytes(), 0o644)?;
+    write(&path, secret.as_bytes(), 0o600).inspect_err(|_| {
+        let _ = fs::remove_file(&public);
+    })?;
     let (id, protected) = (key.public().id(), !args.no_passphrase);
     match format {
         Format::Human => show::print(&format!(
@@ -192,14 +198,7 @@ fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
 }
 
 fn read(path: &Path) -> Result<String, Refusal> {
-    let size = fs::metadata(path).map_err(|e| key_file(path, e))?.len();
-    if size > MAX_KEY_FILE {
-        return Err(key_file(
-            path,
-            format!("{size} bytes, at most {MAX_KEY_FILE} allowed"),
-        ));
-    }
-    fs::read_to_string(path).map_err(|e| key_file(path, e))
+    regular::read_text(path, MAX_KEY_FILE).map_err(|e| key_file(path, e))
 }
 
 fn keys_directory() -> Result<PathBuf, Refusal> {

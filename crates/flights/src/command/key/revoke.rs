@@ -1,5 +1,6 @@
 //! `flights key revoke`: the next version of a revocation list.
 
+use super::super::cert::beside;
 use super::super::input;
 use super::{SignerArgs, signer};
 use crate::show::{self, Format};
@@ -9,7 +10,7 @@ use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::revocation::{ListName, PAYLOAD_TYPE, RevocationList, Revoked};
 use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, Verdict};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `flights key revoke`.
 #[derive(Args)]
@@ -44,6 +45,9 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
     input::parent(&args.list)?;
     let key = signer(&args.signer)?;
     let now = Moment::from_unix(state::unix_seconds());
+    let folder = args.list.parent().filter(|p| !p.as_os_str().is_empty());
+    // Two at once would both write the version that follows, and one would be lost.
+    let _held = state::hold(folder.unwrap_or(Path::new(".")))?;
     let mut list = version(args, &key.public_key(), now)?;
     let revoked = Revoked {
         since: now,
@@ -57,7 +61,10 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
         place.or_insert_with(|| revoked.clone());
     }
     let signed = list.sign(key.as_ref() as &dyn Signer)?;
+    let seen = list.seen(&dsse::unchecked(&signed, PAYLOAD_TYPE)?);
+    beside::check_newest(&list.list, &seen)?;
     input::write(&args.list, &signed, 0o644)?;
+    beside::remember(&list.list, &seen)?;
     let detail = format!(
         "list {}, version {}: {} keys, {} certificates, good until {}",
         list.list,
@@ -84,7 +91,9 @@ fn version(args: &RevokeArgs, key: &PublicKey, now: Moment) -> Result<Revocation
         (None, true) => {
             let envelope = input::read(&args.list, MAX_ENVELOPE_BYTES)?;
             let signed = dsse::open_as(PAYLOAD_TYPE, &envelope, &[*key], 1)?;
-            Ok(RevocationList::parse(signed.bytes())?.next(now, args.days))
+            let list = RevocationList::parse(signed.bytes())?;
+            beside::check_newest(&list.list, &list.seen(signed.bytes()))?;
+            Ok(list.next(now, args.days))
         }
     }
 }

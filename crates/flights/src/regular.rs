@@ -1,0 +1,99 @@
+//! Files that are read whole: regular ones, up to a bound, without waiting for anybody.
+
+use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Reads a file that the operator names, one byte more than `limit` at most. What the shell hands
+/// over by `/dev/stdin` or `/dev/fd/N` may be a pipe.
+///
+/// # Errors
+/// The system's, and that it is no regular file.
+pub(crate) fn read(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    if is_handed_over(path) {
+        return take(File::open(path)?, limit);
+    }
+    open(path, OFlags::empty()).and_then(|file| take(file, limit))
+}
+
+/// As [`read`], of text.
+///
+/// # Errors
+/// As [`read`]; more than `limit` bytes; no UTF-8.
+pub(crate) fn read_text(path: &Path, limit: u64) -> std::io::Result<String> {
+    let bytes = read(path, limit)?;
+    if bytes.len() as u64 > limit {
+        let what = format!("more than {limit} bytes");
+        return Err(Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|e| Error::new(ErrorKind::InvalidData, e))
+}
+
+/// Reads a file that came from elsewhere, one byte more than `limit` at most: a link could lead
+/// out of its folder.
+///
+/// # Errors
+/// As [`read`], and those of links.
+pub(crate) fn read_arrival(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    take(open(path, OFlags::NOFOLLOW)?, limit)
+}
+
+/// A pipe or a device could wait for ever or never end; what lies in `/proc` is no file of anybody.
+fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let of_proc = rustix::fs::fstatfs(&file)?.f_type == PROC_SUPER_MAGIC;
+    if of_proc || !file.metadata()?.is_file() {
+        return Err(Error::other("not a regular file"));
+    }
+    Ok(file)
+}
+
+fn take(file: File, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn is_handed_over(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    let number = |n: &[u8]| !n.is_empty() && n.iter().all(u8::is_ascii_digit);
+    let folders: [&[u8]; 2] = [b"/dev/fd/", b"/proc/self/fd/"];
+    path == b"/dev/stdin"
+        || folders
+            .iter()
+            .any(|folder| path.strip_prefix(*folder).is_some_and(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_read_and_nobody_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, pipe, link) = ("file", "pipe", "link");
+        let [file, pipe, link] = [file, pipe, link].map(|name| folder.path().join(name));
+        std::fs::write(&file, b"four").expect("a file");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).expect("a pipe");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        assert_eq!(read(&file, 9).expect("readable"), b"four");
+        assert_eq!(read(&link, 2).expect("readable"), b"fou");
+        assert!(read_arrival(&link, 9).is_err());
+        for other in [
+            &*pipe,
+            folder.path(),
+            Path::new("/dev/zero"),
+            Path::new("/proc/version"),
+        ] {
+            assert!(read(other, 9).is_err(), "{}", other.display());
+            assert!(read_arrival(other, 9).is_err(), "{}", other.display());
+        }
+        assert_eq!(
+            read_text(&file, 3).expect_err("too much").kind(),
+            ErrorKind::FileTooLarge
+        );
+    }
+}
