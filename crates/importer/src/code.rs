@@ -107,7 +107,7 @@ flightproof_core::refusal_codes! {
             "a directory of the candidate becomes a git repository of its own", "git would obey the configuration in it", "do not commit HEAD, objects and refs side by side";
         /// Too many bytes.
         BytesOverLimit = "BYTES_OVER_LIMIT", Input,
-            "the change is larger than the limit", "what is judged must be small enough to be judged", "split the work, or name the paths of large files with --large";
+            "the change is larger than the limit", "what is judged must be small enough to be judged", "split the work, or name the paths of large files with --large; a larger file that the baseline has is deleted or made smaller by hand, in a commit that is not flown";
         /// Too many objects.
         ObjectsOverLimit = "OBJECTS_OVER_LIMIT", Input,
             "the change has more objects than the limit", "what is judged must be small enough to be judged", "split the work";

@@ -275,8 +275,12 @@ pub(super) fn of_run(
 /// # Errors
 /// What keeps it from being written.
 pub(super) fn figures(args: &EvidenceArgs, format: Format) -> Result<Exit, Refusal> {
-    let key = key::signer(&args.signer)?;
     let figures: BTreeMap<String, u64> = args.figures.iter().cloned().collect();
+    if figures.len() < args.figures.len() {
+        let detail = "a figure is named twice, and only one of them could be signed";
+        return Err(FlightsCode::UsageInvalid.refuse(detail).into());
+    }
+    let key = key::signer(&args.signer)?;
     write(
         &args.root,
         "none",

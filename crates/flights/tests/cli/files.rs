@@ -182,6 +182,15 @@ fn an_output_in_the_place_of_its_input_is_refused_and_the_input_stays() {
 }
 
 #[test]
+fn a_figure_is_measured_once() {
+    let environment = Environment::with_pricing();
+    let twice = ["evidence", "a=1", "a=2", "-o", "e", "--format", "json"];
+    let run = environment.flights(&twice);
+    assert_eq!(code(&run), "flights/USAGE_INVALID", "{}", run.text);
+    assert!(!environment.path("work/e").exists());
+}
+
+#[test]
 fn an_export_to_a_file_is_told_in_one_document() {
     let environment = Environment::new();
     let run = environment.flights(&["ledger", "export", "-o", "rows", "--format", "json"]);
