@@ -71,6 +71,7 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let place = args.output.clone();
     let place = place.unwrap_or_else(|| args.certificate.with_file_name("admission.dsse.json"));
     input::parent(&place)?;
+    input::apart(&place, &[&args.certificate, &args.policy])?;
     flight::check_branch(&args.repo, (statement, opened.id()), &args.branch)?;
     let second = sign(args, opened, &place)?;
     if opened.policy().admission().is_some() {

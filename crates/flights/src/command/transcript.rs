@@ -100,6 +100,7 @@ pub(super) fn run(command: &TranscriptCommand, form: Form) -> Result<Exit, Refus
             keys,
         } => {
             input::parent(output)?;
+            input::apart(output, &[transcript.as_ref()])?;
             let transcript = open(transcript, keys)?;
             let bytes = transcript::pack(&transcript)?;
             input::write(output, &bytes, 0o644)?;

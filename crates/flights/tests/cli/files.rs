@@ -173,6 +173,11 @@ fn an_output_in_the_place_of_its_input_is_refused_and_the_input_stays() {
         for args in [
             &["cert", "log", "prove", "in", "-o", output][..],
             &["archive", "changeset", "--base", "in", ".", "-o", output],
+            &["transcript", "export", "in", "-o", output, "--key", "in"],
+            &[
+                "cert", "except", "in", "--trust", "in", "--code", "X", "--reason", "r", "-o",
+                output,
+            ],
         ] {
             let run = environment.flights(&[args, &["--format", "json"]].concat());
             assert_eq!(code(&run), "flights/OUTPUT_UNWRITABLE", "{}", run.text);

@@ -51,6 +51,7 @@ fn gate(name: &str) -> Result<Gate, String> {
 /// A certificate that none of the keys signed; what cannot be excused; a key that does not sign.
 pub(super) fn run(args: &ExceptArgs, format: Format) -> Result<Exit, Refusal> {
     input::parent(&args.output)?;
+    input::apart(&args.output, &[&args.certificate])?;
     let signed = dsse::open(
         &envelope(&args.certificate)?,
         &public_keys(&args.trusted)?,
