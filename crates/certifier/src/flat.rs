@@ -72,7 +72,7 @@ fn token(kind: Kind, span: Span) -> Token {
     }
 }
 
-fn plain(name: &proc_macro2::Ident) -> String {
+pub(crate) fn plain(name: &proc_macro2::Ident) -> String {
     let text = name.to_string();
     match text.strip_prefix("r#") {
         Some("unsafe" | "extern" | "use" | "fn" | "as") | None => text,

@@ -16,8 +16,8 @@ const MATCH_BUDGET: usize = 4_000_000;
 /// plain comparison of lines would not show:
 /// - a line with the same bytes that was inside a comment or a string before and is code now, or
 ///   the other way round (removing `/*` changes every line after it);
-/// - the neighbours of a place where code was only deleted, for otherwise a removed check would
-///   leave no trace;
+/// - the nearest lines of code before and behind a place where code was only deleted, for otherwise a
+///   removed check would leave no trace;
 /// - a line that stands in another block than before, such as after a moved `}`;
 /// - a line that only got or lost its line end.
 ///
@@ -67,8 +67,10 @@ fn touched(old: &[ScannedLine<'_>], new: &[ScannedLine<'_>]) -> BTreeSet<u32> {
         out.extend(new_at..n);
         let deleted = old.get(old_at..o).unwrap_or_default();
         if new_at == n && deleted.iter().any(|line| line.has_code) {
-            out.extend(n.checked_sub(1));
-            out.extend((n < new.len()).then_some(n));
+            let is_code = |at: &usize| new.get(*at).is_some_and(|line| line.has_code);
+            out.extend((0..n).rev().find(is_code).or(n.checked_sub(1)));
+            let next = (n..new.len()).find(is_code);
+            out.extend(next.or((n < new.len()).then_some(n)));
         }
         (old_at, new_at) = (o + 1, n + 1);
     }
@@ -210,6 +212,11 @@ mod tests {
         assert_eq!(changed("a\ncheck();\nb\nc\n", "a\nb\nc\n"), [1, 2]);
         assert_eq!(changed("check();\nb\n", "b\n"), [1]);
         assert_eq!(changed("a\ncheck();\n", "a\n"), [1]);
+        // Comments and blank lines beside it do not hide it.
+        assert_eq!(
+            changed("a\n// x\ncheck();\n\nb\n", "a\n// x\n\nb\n"),
+            [1, 4]
+        );
         assert_eq!(changed("a\n// said\n\nb\n", "a\nb\n"), [0u32; 0]);
         assert_eq!(changed("a\nb\n", ""), [0u32; 0]);
     }

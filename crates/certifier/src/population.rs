@@ -12,7 +12,7 @@ use flightproof_evidence::{Captured, Change};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the set of operators, on certificates.
-pub(crate) const OPERATOR_SET: &str = "rust-2";
+pub(crate) const OPERATOR_SET: &str = "rust-3";
 
 /// What mutants are made from.
 pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {

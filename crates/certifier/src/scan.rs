@@ -34,10 +34,11 @@ pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
     let mut state = LineStart::Code;
     let mut lines = Vec::new();
     let mut open = Vec::new();
+    let shebang = is_shebang(text);
     for bytes in text.split_inclusive(|byte| *byte == b'\n') {
         let start = state;
         let opener = open.last().copied();
-        let has_code = if lines.is_empty() && is_shebang(bytes) {
+        let has_code = if lines.is_empty() && shebang {
             false
         } else {
             Line {
@@ -59,10 +60,61 @@ pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
     lines
 }
 
-/// `#!/bin/sh` is skipped by the compiler, `#![attribute]` is not.
-fn is_shebang(line: &[u8]) -> bool {
-    line.strip_prefix(b"#!")
-        .is_some_and(|rest| rest.trim_ascii_start().first() != Some(&b'['))
+/// Whether a text begins with a line that the compiler skips: `#!/bin/sh` is skipped, `#![attribute]`
+/// is not, whatever white space and comments, of any number of lines, stand before its bracket.
+pub(crate) fn is_shebang(text: &[u8]) -> bool {
+    let Some(mut rest) = text.strip_prefix(b"#!") else {
+        return false;
+    };
+    loop {
+        rest = rest.trim_ascii_start();
+        let unseen = UNSEEN
+            .iter()
+            .find_map(|mark| rest.strip_prefix(mark.as_bytes()));
+        rest = match (unseen, rest) {
+            (Some(after), _) => after,
+            (None, [b'\x0b', after @ ..]) => after,
+            // Documentation is no comment, and the compiler ends its look there.
+            (None, [b'/', b'/', b'/' | b'!', ..] | [b'/', b'*', b'*' | b'!', ..])
+                if !rest.starts_with(b"/**/")
+                    && !rest.starts_with(b"////")
+                    && !rest.starts_with(b"/***") =>
+            {
+                return true;
+            }
+            (None, [b'/', b'/', ..]) => {
+                let end = rest.iter().position(|byte| *byte == b'\n');
+                rest.get(end.unwrap_or(rest.len())..).unwrap_or_default()
+            }
+            (None, [b'/', b'*', ..]) => after_block(rest),
+            (None, _) => return rest.first() != Some(&b'['),
+        };
+    }
+}
+
+/// White space beyond ASCII, as the compiler sees it.
+const UNSEEN: &[&str] = &["\u{85}", "\u{200e}", "\u{200f}", "\u{2028}", "\u{2029}"];
+
+/// What follows a block comment, others in it included.
+fn after_block(text: &[u8]) -> &[u8] {
+    let (mut depth, mut rest) = (0_usize, text);
+    loop {
+        rest = match rest {
+            [b'/', b'*', after @ ..] => {
+                depth += 1;
+                after
+            }
+            [b'*', b'/', after @ ..] => {
+                depth -= 1;
+                if depth == 0 {
+                    return after;
+                }
+                after
+            }
+            [_, after @ ..] => after,
+            [] => return rest,
+        };
+    }
 }
 
 struct Line<'a, 's> {

@@ -352,10 +352,75 @@ fn an_effect_that_no_case_compares_is_named_wherever_it_stands() {
         ),
         (
             FEE,
+            "fn fee(c: u64) -> u64 {\n    first(c, std::process::r#Command::new(\"x\"))\n}\n",
+            &["src/lib.rs:2 unjudged effect"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    first(c, File::options().append(true))\n}\n",
+            &["src/lib.rs:2 unjudged effect"],
+        ),
+        (
+            FEE,
+            "use std::fs as sheet;\nuse std::fs::File as Sheet;\nuse std::fs::{self as page};\nuse std::net::ToSocketAddrs;\nuse std::fs::*;\nfn fee(c: u64) -> u64 {\n    first(c, sheet::write(\"x\", \"y\"))\n}\n",
+            &[
+                "src/lib.rs:1 unjudged effect",
+                "src/lib.rs:2 unjudged effect",
+                "src/lib.rs:3 unjudged effect",
+                "src/lib.rs:4 unjudged effect",
+                "src/lib.rs:5 unjudged rebound",
+                "src/lib.rs:5 unjudged effect",
+            ],
+        ),
+        (
+            FEE,
+            "type Sheet = std::fs::File;\nfn fee(c: u64) -> u64 {\n    first(c, <std::fs::File>::create(\"x\"))\n}\n",
+            &[
+                "src/lib.rs:1 unjudged effect",
+                "src/lib.rs:3 unjudged effect",
+            ],
+        ),
+        (
+            FEE,
+            "use std::fs;\nuse std::fs::File;\nfn fee(c: u64) -> u64 {\n    first(c, File::open(\"x\"))\n}\n",
+            &[],
+        ),
+        (
+            FEE,
             "fn fee(c: u64) -> u64 {\n    let text = std::fs::read_to_string(\"x\");\n    ptr::write(text, c)\n}\n",
             &[],
         ),
     ]);
+}
+
+#[test]
+fn a_raw_name_is_the_name() {
+    let old = "fn fee(c: u64) -> u64 {\n    let d: u64 = c;\n    d / 10\n}\n";
+    for alias in ["type u64 = u16;\n", "type r#u64 = u16;\n"] {
+        let ids = unjudged(old, &format!("{alias}{old}"));
+        assert_eq!(ids, ["src/lib.rs:1 unjudged rebound"], "{alias}");
+    }
+}
+
+#[test]
+fn a_choice_without_an_operator_has_mutants() {
+    let new = "fn fee(q: u64, due: u64) -> u64 {\n    let odd = q.eq(&u64::from(u16::MAX)).then_some(u64::MIN).unwrap_or(due);\n    let far = u64::eq(&q, &\"7\".parse().unwrap_or(LIMIT));\n    let text = format!(\"133700\");\n    odd.min(due).checked_sub(q).map_or(0, |x| x)\n}\nfn check(_: u64) {}\nimpl T for S {\n    fn ask(&self) -> bool {}\n}\n";
+    let plan = plan(Some(""), new);
+    let ids: Vec<&str> = plan.mutants.iter().map(|m| m.id.as_str()).collect();
+    for wanted in [
+        "src/lib.rs:2:15 condition q.eq(&u64::from(u16::MAX)) -> false",
+        "src/lib.rs:2:31 condition u16::MAX -> default",
+        "src/lib.rs:2:15 condition q.eq(&u64::from(u16::MAX)).then_some(u64... -> nothing",
+        "src/lib.rs:3:15 condition u64::eq(&q, &\"7\".parse().unwrap_or(LIMIT... -> true",
+        "src/lib.rs:3:54 condition LIMIT -> default",
+        "src/lib.rs:4:16 condition format!(\"133700\") -> an empty text",
+        "src/lib.rs:5:5 logical min -> left operand",
+        "src/lib.rs:5:5 condition odd.min(due).checked_sub(q) -> nothing",
+        "src/lib.rs:7:4 function-value check -> end",
+        "src/lib.rs:9:8 function-value ask -> end",
+    ] {
+        assert!(ids.contains(&wanted), "{wanted} in {ids:#?}");
+    }
 }
 
 #[test]

@@ -424,6 +424,8 @@ impl<'a> Certification<'a> {
             refusal,
         };
         match answer {
+            // Changed tests have tripwires alone, and none was in the program.
+            BuildAnswer::Built(_) if self.plan.is_vacuous() => Ok(Step::Done),
             BuildAnswer::Built(_) => {
                 let mutants: Vec<usize> = self.plan.viable().collect();
                 self.turns = turns(&mutants, self.plan.placebos.len(), &self.entropy);

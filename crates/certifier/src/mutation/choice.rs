@@ -1,6 +1,6 @@
 //! What a piece of syntax can decide without a mutant noticing.
 
-use std::ops::Range;
+use std::collections::HashMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Pat, Stmt, Token, UnOp};
 
 use super::survey::{EffectForm, Silence};
-use super::syntax::is_dead_end;
+use super::syntax::{is_dead_end, plain};
 use super::walker::Walker;
 
 /// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
@@ -125,6 +125,13 @@ const ACTING: &[&str] = &[
     "create_dir_all",
     "hard_link",
     "set_permissions",
+    "set_times",
+    "set_modified",
+    "chown",
+    "fchown",
+    "lchown",
+    "chroot",
+    "ToSocketAddrs",
     "set_var",
     "remove_var",
     "set_current_dir",
@@ -140,7 +147,16 @@ const ACTING: &[&str] = &[
 ];
 
 /// Names that do so behind `fs::` or `File::`.
-const ACTING_ON_FILES: &[&str] = &["write", "rename", "copy", "symlink", "create", "soft_link"];
+const ACTING_ON_FILES: &[&str] = &[
+    "write",
+    "rename",
+    "copy",
+    "symlink",
+    "create",
+    "soft_link",
+    "options",
+    "*",
+];
 
 /// Whether a path, given by its names, acts on something that no case compares.
 pub(super) fn acts_outside(names: &[String]) -> bool {
@@ -152,6 +168,54 @@ pub(super) fn acts_outside(names: &[String]) -> bool {
         _ => false,
     });
     acting || on_files
+}
+
+/// Whether an import or an alias gives another name to what [`acts_outside`] tells by its name.
+pub(super) fn renames_acting(name: &str, path: &str) -> bool {
+    let path = path.trim_end_matches("::self");
+    let last = path.rsplit("::").next().unwrap_or_default();
+    last != name && (["fs", "File"].contains(&last) || ACTING.contains(&last))
+}
+
+/// Methods that answer yes or no, whatever they are asked of.
+const ASKING: &[&str] = &[
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "contains",
+    "contains_key",
+    "starts_with",
+    "ends_with",
+    "any",
+    "all",
+    "exists",
+    "try_exists",
+    "eq_ignore_ascii_case",
+];
+
+/// Whether a call chooses like a condition: its answer can be a constant.
+pub(super) fn asks(name: &str) -> bool {
+    ASKING.contains(&name) || name.starts_with("is_")
+}
+
+/// Methods that make an option of something, or keep one only sometimes.
+const KEEPING: &[&str] = &["then_some", "then", "filter", "and_then", "xor", "zip"];
+
+/// Whether the answer of a call may as well be nothing.
+pub(super) fn keeps(name: &str) -> bool {
+    KEEPING.contains(&name) || name.starts_with("checked_")
+}
+
+/// Whether a name is one of a constant: `MAX`, `UNIT_PRICE`.
+pub(super) fn is_constant(name: &str) -> bool {
+    name.len() > 1
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Methods without arguments that every reader knows to change nothing.
@@ -214,6 +278,7 @@ impl Walker<'_> {
             Stmt::Local(local) => Some(local),
             _ => None,
         });
+        let mut words = None;
         for local in locals {
             let Some(init) = local.init.as_ref().filter(|init| init.diverge.is_none()) else {
                 continue;
@@ -227,7 +292,8 @@ impl Walker<'_> {
                 }
                 Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
                     let within = block.span().byte_range();
-                    if self.named_once(&name.ident.to_string(), within) {
+                    let words = words.get_or_insert_with(|| Words::of(self.slice(within)));
+                    if words.once(&plain(&name.ident)) {
                         self.effect(value, EffectForm::UnusedValue);
                     }
                 }
@@ -235,15 +301,22 @@ impl Walker<'_> {
             }
         }
     }
+}
 
-    /// Whether a name stands only once in a stretch, strings of `format!` included.
-    fn named_once(&self, name: &str, within: Range<usize>) -> bool {
-        let text = self.slice(within);
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        text.split(|c: char| !is_part(c))
-            .filter(|word| *word == name)
-            .count()
-            == 1
+/// How often each word stands in a stretch, strings of `format!` included.
+struct Words(HashMap<String, u32>);
+
+impl Words {
+    fn of(text: &str) -> Self {
+        let mut counts = HashMap::new();
+        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+            *counts.entry(word.to_owned()).or_default() += 1;
+        }
+        Self(counts)
+    }
+
+    fn once(&self, word: &str) -> bool {
+        self.0.get(word) == Some(&1)
     }
 }
 

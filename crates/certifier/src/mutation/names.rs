@@ -15,7 +15,7 @@ use syn::{Attribute, ImplItem, Item, UseTree};
 use super::choice::names_in;
 use super::plan::EditedFile;
 use super::survey::{LineIndex, Silence};
-use super::syntax::{is_test_only, known_macro, squeezed};
+use super::syntax::{is_test_only, known_macro, plain, squeezed};
 use super::text::split_prefix;
 use crate::tokens::with_parsed;
 
@@ -235,7 +235,7 @@ pub(super) fn unchanged_uses(file: &EditedFile, tokens: &TokenStream, index: &Li
         {
             return;
         }
-        let (called, text) = (after == '(' || after == '!', name.to_string());
+        let (called, text) = (after == '(' || after == '!', plain(name));
         match before {
             '.' if called => out.methods.insert(text),
             '.' | 'f' => false,
@@ -262,7 +262,7 @@ fn declared(text: &str, file: &syn::File) -> Names {
             if let Item::Mod(node) = item
                 && let Some((_, inner)) = &node.content
             {
-                open.push((format!("{place}{}::", node.ident), inner));
+                open.push((format!("{place}{}::", plain(&node.ident)), inner));
             }
             declare(text, &place, item, &mut names);
         }
@@ -322,7 +322,7 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
             }
         }
         Item::Type(node) => put(
-            node.ident.to_string(),
+            plain(&node.ident),
             slice(node.generics.span().byte_range()) + &slice(node.ty.span().byte_range()),
             Use::Any,
         ),
@@ -331,10 +331,10 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
             let spelled = derived(&node.attrs)
                 + &shape.unwrap_or_default()
                 + &slice(node.generics.span().byte_range());
-            put(node.ident.to_string(), spelled, Use::Any);
+            put(plain(&node.ident), spelled, Use::Any);
             fields(
                 text,
-                &format!("{place}{}.", node.ident),
+                &format!("{place}{}.", plain(&node.ident)),
                 &node.fields,
                 names,
             );
@@ -344,17 +344,22 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
             let spelled = derived(&node.attrs)
                 + &shape.unwrap_or_default()
                 + &slice(node.generics.span().byte_range());
-            put(node.ident.to_string(), spelled, Use::Any);
-            variants(text, &format!("{place}|{}::", node.ident), node, names);
+            put(plain(&node.ident), spelled, Use::Any);
+            variants(
+                text,
+                &format!("{place}|{}::", plain(&node.ident)),
+                node,
+                names,
+            );
         }
         Item::ExternCrate(node) => {
             let name = node.rename.as_ref().map_or(&node.ident, |(_, name)| name);
-            put(name.to_string(), node.ident.to_string(), Use::Any);
+            put(plain(name), plain(&node.ident), Use::Any);
         }
         Item::Union(node) => {
             let spelled = slice(node.fields.span().byte_range());
             put(
-                node.ident.to_string(),
+                plain(&node.ident),
                 derived(&node.attrs) + &spelled,
                 Use::Any,
             );
@@ -362,21 +367,21 @@ fn declare(text: &str, place: &str, item: &Item, names: &mut Names) {
         Item::Trait(node) => {
             let header = slice(node.generics.span().byte_range())
                 + &slice(node.supertraits.span().byte_range());
-            put(node.ident.to_string(), header, Use::Any);
+            put(plain(&node.ident), header, Use::Any);
             for part in &node.items {
                 if let syn::TraitItem::Fn(method) = part
                     && !method.attrs.iter().any(is_test_only)
                 {
-                    let key = format!("trait {} {}", node.ident, method.sig.ident);
+                    let key = format!("trait {} {}", plain(&node.ident), plain(&method.sig.ident));
                     part_of(place, key, Use::Call, String::new(), at.clone(), names);
                 }
             }
         }
-        Item::Mod(node) => put(node.ident.to_string(), String::new(), Use::Any),
-        Item::Const(node) => put(node.ident.to_string(), String::new(), Use::Any),
-        Item::Static(node) => put(node.ident.to_string(), String::new(), Use::Any),
+        Item::Mod(node) => put(plain(&node.ident), String::new(), Use::Any),
+        Item::Const(node) => put(plain(&node.ident), String::new(), Use::Any),
+        Item::Static(node) => put(plain(&node.ident), String::new(), Use::Any),
         Item::Fn(node) => put(
-            node.sig.ident.to_string(),
+            plain(&node.sig.ident),
             types_of(&node.sig, &slice),
             Use::Call,
         ),
@@ -402,7 +407,7 @@ fn types_of(sig: &syn::Signature, slice: &impl Fn(Range<usize>) -> String) -> St
 
 fn fields(text: &str, of: &str, fields: &syn::Fields, names: &mut Names) {
     for (number, field) in fields.iter().enumerate() {
-        let name = field.ident.as_ref().map(ToString::to_string);
+        let name = field.ident.as_ref().map(plain);
         let name = name.unwrap_or_else(|| number.to_string());
         let spelled = text.get(field.ty.span().byte_range()).unwrap_or_default();
         let meaning = Meaning {
@@ -417,13 +422,13 @@ fn fields(text: &str, of: &str, fields: &syn::Fields, names: &mut Names) {
 
 /// The place of a variant counts where a cast can tell it: in an enum without fields.
 fn variants(text: &str, of: &str, node: &syn::ItemEnum, names: &mut Names) {
-    let plain = node
+    let bare = node
         .variants
         .iter()
         .all(|variant| variant.fields.is_empty());
     for (number, variant) in node.variants.iter().enumerate() {
         let held = text.get(variant.fields.span().byte_range());
-        let place = if plain {
+        let place = if bare {
             number.to_string()
         } else {
             String::new()
@@ -434,7 +439,7 @@ fn variants(text: &str, of: &str, node: &syn::ItemEnum, names: &mut Names) {
             of: Of::Variant,
             at: variant.span().byte_range(),
         };
-        names.insert(format!("{of} {}", variant.ident), meaning);
+        names.insert(format!("{of} {}", plain(&variant.ident)), meaning);
     }
 }
 
@@ -457,7 +462,7 @@ fn implementation(text: &str, place: &str, node: &syn::ItemImpl, names: &mut Nam
             _ => continue,
         };
         let how = if always { Use::Always } else { how };
-        let key = format!("impl {whose} {name}");
+        let key = format!("impl {whose} {}", plain(name));
         part_of(place, key, how, spelled, at.clone(), names);
     }
     if let Some(of_trait) = of_trait {
@@ -515,7 +520,7 @@ fn derived(attributes: &[Attribute]) -> String {
                         .path
                         .segments
                         .iter()
-                        .map(|s| s.ident.to_string())
+                        .map(|s| plain(&s.ident))
                         .collect::<String>()
                 ),
                 squeezed(&list.tokens.to_string())
@@ -532,7 +537,9 @@ pub(super) fn imported(tree: &UseTree) -> Vec<(String, String)> {
     let mut open = vec![(String::new(), tree)];
     while let Some((path, tree)) = open.pop() {
         match tree {
-            UseTree::Path(node) => open.push((format!("{path}{}::", node.ident), &node.tree)),
+            UseTree::Path(node) => {
+                open.push((format!("{path}{}::", plain(&node.ident)), &node.tree))
+            }
             UseTree::Name(node) if node.ident == "self" => {
                 let name = path
                     .trim_end_matches(':')
@@ -542,10 +549,10 @@ pub(super) fn imported(tree: &UseTree) -> Vec<(String, String)> {
                 out.push((name.to_owned(), path.trim_end_matches(':').to_owned()));
             }
             UseTree::Name(node) => {
-                out.push((node.ident.to_string(), format!("{path}{}", node.ident)))
+                out.push((plain(&node.ident), format!("{path}{}", plain(&node.ident))))
             }
             UseTree::Rename(node) => {
-                out.push((node.rename.to_string(), format!("{path}{}", node.ident)));
+                out.push((plain(&node.rename), format!("{path}{}", plain(&node.ident))));
             }
             UseTree::Glob(_) => out.push(("*".to_owned(), format!("{path}*"))),
             UseTree::Group(node) => open.extend(node.items.iter().map(|item| (path.clone(), item))),

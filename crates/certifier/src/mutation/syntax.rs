@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, BinOp, Expr, ExprUnary, Lit, Macro, Meta, Token, UnOp};
 
 use super::operator::Sign;
+pub(super) use crate::flat::plain;
 
 /// An integer literal with its sign.
 pub(super) struct IntegerUnit {
@@ -93,7 +94,7 @@ pub(super) fn known_macro(name: &str) -> Option<KnownMacro> {
 
 /// The name of a macro that is written as one of the standard library's.
 pub(super) fn standard_name(path: &syn::Path) -> Option<String> {
-    let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    let segments: Vec<String> = path.segments.iter().map(|s| plain(&s.ident)).collect();
     match segments.as_slice() {
         [name] => Some(name.clone()),
         [root, name] if ["std", "core", "alloc"].contains(&root.as_str()) => Some(name.clone()),

@@ -4,20 +4,16 @@ use std::ops::Range;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::survey::LineIndex;
+use crate::scan::is_shebang;
 
 /// A byte order mark and a `#!` line, which no parser of ours sees, and the rest. The rest starts
 /// on the line it always started on.
 pub(super) fn split_prefix(text: &str) -> (&str, &str) {
     let mark = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let rest = text.get(mark..).unwrap_or_default();
-    // `#![…]` is an attribute, whatever white space stands between.
-    let attribute = rest
-        .strip_prefix("#!")
-        .is_none_or(|r| r.trim_start().starts_with('['));
-    let line = if attribute {
-        0
-    } else {
-        rest.find('\n').unwrap_or(rest.len())
+    let line = match is_shebang(rest.as_bytes()) {
+        true => rest.find('\n').unwrap_or(rest.len()),
+        false => 0,
     };
     text.split_at_checked(mark + line).unwrap_or(("", text))
 }
@@ -112,6 +108,20 @@ mod tests {
         assert_eq!(split_prefix("#!/bin/x\nfn").0, "#!/bin/x");
         assert_eq!(split_prefix("#![allow(x)]\nfn").0, "");
         assert_eq!(split_prefix("#! [allow(x)]\nfn").0, "");
+        for attribute in [
+            "#!/**/[allow(x)] fn f() {}\n",
+            "#!/* a /* b */ */ [allow(x)]\n",
+            "#!/*\n*/[allow(x)]\n",
+            "#!// x\n[allow(x)]\n",
+            "#!\u{2028}\u{b}[allow(x)]\n",
+            "#!/***/[allow(x)]\n",
+        ] {
+            assert_eq!(split_prefix(attribute).0, "", "{attribute}");
+        }
+        for skipped in ["#!/** d */[x]", "#!/*! d */[x]", "#!/// d", "#!//! d", "#!"] {
+            let text = format!("{skipped}\nfn");
+            assert_eq!(split_prefix(&text).0, skipped);
+        }
         assert_eq!(split_prefix("\u{feff}#!x\ny").0, "\u{feff}#!x");
         assert_eq!(split_prefix("").0, "");
     }

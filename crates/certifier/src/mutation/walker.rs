@@ -8,8 +8,8 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
 use super::choice::{
-    acts_outside, has_branch, is_effect, is_inert, is_quiet_call, is_single, is_single_match,
-    opens_with_dead_end,
+    acts_outside, asks, has_branch, is_constant, is_effect, is_inert, is_quiet_call, is_single,
+    is_single_match, keeps, opens_with_dead_end, renames_acting,
 };
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
@@ -19,7 +19,7 @@ use super::survey::{
 };
 use super::syntax::{
     IntegerUnit, KnownMacro, binds, is_dead_end, is_test_only, known_macro, one_line,
-    parsed_arguments, plain_integer, shown, signed_integer, squeezed, standard_name,
+    parsed_arguments, plain, plain_integer, shown, signed_integer, squeezed, standard_name,
 };
 use super::{MAX_CODE_BYTES, values};
 
@@ -124,9 +124,9 @@ impl Walker<'_> {
     /// A function: its whole-value mutants, then what is inside.
     fn function(&mut self, attributes: &[Attribute], sig: &Signature, body: &Block) {
         let range = sig.span().byte_range().start..body.span().byte_range().end;
-        let Some(first) = body.stmts.first().map(|s| s.span().byte_range().start) else {
-            return;
-        };
+        let inside = body.brace_token.span.open().byte_range().end;
+        let first = body.stmts.first();
+        let first = first.map_or(inside, |s| s.span().byte_range().start);
         if self.gate(attributes, range.clone(), first) {
             return;
         }
@@ -158,7 +158,8 @@ impl Walker<'_> {
         let values = values::of_return(&sig.output);
         // A type without a value to write down still shows whether any case gets here.
         let reached = ("end".to_owned(), format!("::{}::end()", self.guard));
-        let offers: Vec<(String, String)> = match values.is_empty() {
+        // So does a function that does nothing: returning at once is what it does already.
+        let offers: Vec<(String, String)> = match values.is_empty() || body.stmts.is_empty() {
             true => vec![reached],
             false => values
                 .into_iter()
@@ -217,6 +218,18 @@ impl Walker<'_> {
         }
     }
 
+    /// A value that decides becomes one that does not.
+    fn instead(&mut self, span: Range<usize>, replacement: &str, code: &str) {
+        let offer = Offer {
+            operator: Operator::Condition,
+            at: span.start,
+            original: shown(self.slice(span.clone())),
+            replacement: replacement.to_owned(),
+            code: code.to_owned(),
+        };
+        self.region(span, offer);
+    }
+
     /// A condition becomes a constant, unless it binds names with `let`.
     fn condition(&mut self, condition: &Expr) {
         if binds(condition) {
@@ -269,13 +282,11 @@ impl Walker<'_> {
         }
     }
 
-    fn operands(&mut self, node: &ExprBinary, own: &str) {
-        let span = node.span().byte_range();
-        let at = node.op.span().byte_range().start;
-        for (side, operand) in [("left", &node.left), ("right", &node.right)] {
+    fn sides(&mut self, span: &Range<usize>, own: &str, sides: [(&str, &Expr); 2]) {
+        for (side, operand) in sides {
             let offer = Offer {
                 operator: Operator::Logical,
-                at,
+                at: span.start,
                 original: own.to_owned(),
                 replacement: format!("{side} operand"),
                 code: self.slice(operand.span().byte_range()).to_owned(),
@@ -382,16 +393,16 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
 
     fn visit_path(&mut self, node: &'ast syn::Path) {
-        let names: Vec<String> = node.segments.iter().map(|s| s.ident.to_string()).collect();
+        let names: Vec<String> = node.segments.iter().map(|s| plain(&s.ident)).collect();
         if acts_outside(&names) {
             self.silence(node.span().byte_range(), Silence::Effect);
         }
         visit::visit_path(self, node);
     }
     fn visit_item_use(&mut self, node: &'ast syn::ItemUse) {
-        for (_, path) in names::imported(&node.tree) {
+        for (name, path) in names::imported(&node.tree) {
             let names: Vec<String> = path.split("::").map(str::to_owned).collect();
-            if acts_outside(&names) {
+            if acts_outside(&names) || renames_acting(&name, &path) {
                 self.silence(node.span().byte_range(), Silence::Effect);
             }
         }
@@ -589,7 +600,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.region(span.clone(), offer);
         }
         if matches!(node.op, BinOp::And(_) | BinOp::Or(_)) {
-            self.operands(node, own);
+            self.sides(&span, own, [("left", &node.left), ("right", &node.right)]);
         }
     }
     fn visit_expr_unary(&mut self, node: &'ast ExprUnary) {
@@ -635,6 +646,63 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             return self.visit_expr(&node.receiver);
         }
         visit::visit_expr_method_call(self, node);
+        let name = plain(&node.method);
+        let span = node.span().byte_range();
+        if asks(&name) {
+            self.constants(&span);
+        }
+        if keeps(&name) {
+            self.instead(span.clone(), "nothing", "::core::option::Option::None");
+        }
+        if let ("min" | "max", Some(argument)) = (name.as_str(), node.args.first()) {
+            let sides = [("left", &*node.receiver), ("right", argument)];
+            self.sides(&span, &name, sides);
+        }
+    }
+    fn visit_expr_call(&mut self, node: &'ast syn::ExprCall) {
+        visit::visit_expr_call(self, node);
+        if let Expr::Path(function) = &*node.func
+            && let (Some(last), true) = (
+                function.path.segments.last(),
+                function.path.segments.len() > 1 || function.qself.is_some(),
+            )
+            && asks(&plain(&last.ident))
+        {
+            self.constants(&node.span().byte_range());
+        }
+    }
+    fn visit_expr_path(&mut self, node: &'ast syn::ExprPath) {
+        if let Some(of) = &node.qself
+            && let syn::Type::Path(of) = &*of.ty
+        {
+            let all = of.path.segments.iter().chain(&node.path.segments);
+            let names: Vec<String> = all.map(|s| plain(&s.ident)).collect();
+            if acts_outside(&names) {
+                self.silence(node.span().byte_range(), Silence::Effect);
+            }
+        }
+        let last = node.path.segments.last();
+        if last.is_some_and(|last| is_constant(&plain(&last.ident))) {
+            let span = node.span().byte_range();
+            self.instead(span, "default", "::core::default::Default::default()");
+        }
+        visit::visit_expr_path(self, node);
+    }
+    fn visit_expr_macro(&mut self, node: &'ast syn::ExprMacro) {
+        if standard_name(&node.mac.path).as_deref() == Some("format") {
+            let span = node.span().byte_range();
+            self.instead(span, "an empty text", "::std::string::String::new()");
+        }
+        visit::visit_expr_macro(self, node);
+    }
+    fn visit_item_type(&mut self, node: &'ast syn::ItemType) {
+        if let syn::Type::Path(of) = &*node.ty {
+            let names: Vec<String> = of.path.segments.iter().map(|s| plain(&s.ident)).collect();
+            if renames_acting(&plain(&node.ident), &names.join("::")) {
+                self.silence(node.span().byte_range(), Silence::Effect);
+            }
+        }
+        visit::visit_item_type(self, node);
     }
     fn visit_macro(&mut self, node: &'ast Macro) {
         let name = standard_name(&node.path);

@@ -12,6 +12,7 @@ use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
 use crate::mutation::{FileRole, Silence, Unjudged};
 use crate::population::Package;
+use crate::scan::scan;
 use crate::tokens::with_tokens;
 use crate::tree::Tree;
 
@@ -70,18 +71,27 @@ pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
     out
 }
 
-/// Whether a source file is gone, and what it implemented with it. One that moved is not, and one
-/// for tests implements nothing.
+/// Whether a source file is gone or emptied, and what it implemented with it. One that moved is not, and
+/// one for tests implements nothing.
 fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
-    let (Some(old), None) = (&change.old, &change.new) else {
+    let has_code = |state: &Option<FileState>| {
+        let content = state.as_ref().map(|state| &*state.content);
+        content.is_some_and(|content| scan(content).iter().any(|line| line.has_code))
+    };
+    // Emptied is gone as well, and what had no code has lost none.
+    let Some(old) = change.old.as_ref().filter(|_| !has_code(&change.new)) else {
         return false;
     };
+    let role = |path: &RelPath| Package::of(tree, path).role(tree, path);
     let moved = |other: &Change| {
         let new = other.new.as_ref();
-        other.old.is_none() && new.is_some_and(|new| new.content == old.content)
+        other.old.is_none()
+            && new.is_some_and(|new| new.content == old.content)
+            && role(&other.path) == role(&change.path)
     };
-    let tests = || Package::of(tree, &change.path).role(tree, &change.path) == FileRole::Tests;
-    !captured.changes.iter().any(moved) && !tests()
+    has_code(&change.old)
+        && !captured.changes.iter().any(moved)
+        && role(&change.path) != FileRole::Tests
 }
 
 /// Files with fewer tests than before, where the change as a whole leaves fewer.
