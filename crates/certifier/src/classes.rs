@@ -449,6 +449,34 @@ mod tests {
         assert_eq!(gone("tests/guard.rs"), [(0, Inert)]);
         let uncommented = edited("src/lib.rs", "fn f() {}\n// said\n", "fn f() {}\n");
         assert_eq!(uncommented, [(0, Inert)]);
+        for empty in ["", "\n", "// nothing here\n"] {
+            let emptied = edited("src/guard.rs", "impl Drop for A {}\n", empty);
+            assert!(
+                emptied.iter().all(|(_, class)| *class == Unjudged),
+                "{emptied:?}"
+            );
+            assert!(!emptied.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_source_file_that_moves_is_there_and_one_that_moves_to_the_tests_is_gone() {
+        let moved_to = |new: &str| {
+            let content = Some(&b"impl Drop for A {}\n"[..]);
+            let changes = vec![
+                change("src/guard.rs", content, None),
+                change(new, None, content),
+            ];
+            let manifest: RelPath = "Cargo.toml".parse().unwrap();
+            let tree: Tree<'_> = [(&manifest, MANIFEST.as_bytes())].into_iter().collect();
+            let captured = captured(changes);
+            let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+            let removed = |place: &&crate::mutation::Unjudged| place.why == Silence::Removed;
+            plan.unjudged.iter().filter(removed).count()
+        };
+        assert_eq!(moved_to("src/guards/mod.rs"), 0);
+        assert_eq!(moved_to("tests/guard.rs"), 1);
+        assert_eq!(moved_to("docs/guard.txt"), 1);
     }
 
     #[test]

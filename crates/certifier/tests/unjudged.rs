@@ -412,7 +412,7 @@ fn a_choice_without_an_operator_has_mutants() {
         "src/lib.rs:2:31 condition u16::MAX -> default",
         "src/lib.rs:2:15 condition q.eq(&u64::from(u16::MAX)).then_some(u64... -> nothing",
         "src/lib.rs:3:15 condition u64::eq(&q, &\"7\".parse().unwrap_or(LIMIT... -> true",
-        "src/lib.rs:3:54 condition LIMIT -> default",
+        "src/lib.rs:3:50 condition LIMIT -> default",
         "src/lib.rs:4:16 condition format!(\"133700\") -> an empty text",
         "src/lib.rs:5:5 logical min -> left operand",
         "src/lib.rs:5:5 condition odd.min(due).checked_sub(q) -> nothing",

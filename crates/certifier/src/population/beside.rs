@@ -86,6 +86,7 @@ fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
     let moved = |other: &Change| {
         let new = other.new.as_ref();
         other.old.is_none()
+            && is_rust(&other.path)
             && new.is_some_and(|new| new.content == old.content)
             && role(&other.path) == role(&change.path)
     };

