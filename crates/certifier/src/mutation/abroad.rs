@@ -28,7 +28,7 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
         .filter(|change| change.added)
         .map(|change| change.key.as_str())
         .collect();
-    let mut importing = None;
+    let (mut importing, mut used) = (None, None);
     let mut out = Vec::new();
     for (file, changes) in &changes {
         for change in changes {
@@ -36,7 +36,12 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
                 continue;
             }
             let everything = *importing.get_or_insert_with(|| imports_everything(tree));
-            if (change.method || everything) && is_used(change, file, files, tree) {
+            if !change.method && !everything {
+                continue;
+            }
+            let used = used.get_or_insert_with(|| all_uses(files, tree));
+            let mut others = used.iter().filter(|(path, _)| *path != file.path);
+            if others.any(|(_, used)| used.as_ref().is_none_or(|used| change.is_in(used))) {
                 out.push(Unjudged {
                     file: file.path.clone(),
                     line: change.line,
@@ -53,27 +58,22 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
     out
 }
 
-/// The files of the tree that may be part of a program and whose text holds a word.
-fn programs<'a>(
-    tree: &'a Tree<'_>,
-    word: &'a str,
-) -> impl Iterator<Item = (RelPath, &'a [u8])> + 'a {
-    let word = word.as_bytes();
-    let rust = tree.files().filter(move |(path, content)| {
-        path.ends_with(".rs") && content.windows(word.len()).any(|at| at == word)
-    });
+/// The Rust files of the tree that may be part of a program.
+fn programs<'a>(tree: &'a Tree<'_>) -> impl Iterator<Item = (RelPath, &'a [u8])> + 'a {
+    let rust = tree.files().filter(|(path, _)| path.ends_with(".rs"));
     rust.filter_map(|(path, content)| Some((RelPath::new(path).ok()?, content)))
         .filter(|(path, _)| Package::of(tree, path).role(tree, path) != FileRole::Tests)
 }
 
 /// Whether a module of the tree imports everything of another. A file that cannot be read may.
 fn imports_everything(tree: &Tree<'_>) -> bool {
-    programs(tree, "*").any(|(path, content)| {
+    programs(tree).any(|(path, content)| {
         let Ok(text) = std::str::from_utf8(content) else {
             return true;
         };
         let (_, body) = split_prefix(text);
         text.contains("use")
+            && text.contains('*')
             && with_parsed(&path, body.as_bytes(), |parsed| {
                 takes_everything(body, parsed)
             })
@@ -81,22 +81,23 @@ fn imports_everything(tree: &Tree<'_>) -> bool {
     })
 }
 
-fn is_used(change: &Change, own: &EditedFile, files: &[EditedFile], tree: &Tree<'_>) -> bool {
-    programs(tree, &change.name).any(|(path, content)| {
-        if path == own.path {
-            return false;
-        }
-        let edited = files.iter().find(|file| file.path == path).cloned();
-        let file = edited.unwrap_or_else(|| EditedFile {
-            path,
-            text: Bytes::from(content),
-            old: None,
-            lines: BTreeSet::new(),
-            role: FileRole::Program,
-            features: BTreeSet::new(),
-        });
-        uses(&file).is_none_or(|used| change.is_in(&used))
-    })
+/// The names on unchanged lines of every file that may be part of a program; `None` where a file
+/// cannot be read.
+fn all_uses(files: &[EditedFile], tree: &Tree<'_>) -> Vec<(RelPath, Option<Uses>)> {
+    programs(tree)
+        .map(|(path, content)| {
+            let edited = files.iter().find(|file| file.path == path).cloned();
+            let file = edited.unwrap_or_else(|| EditedFile {
+                path: path.clone(),
+                text: Bytes::from(content),
+                old: None,
+                lines: BTreeSet::new(),
+                role: FileRole::Program,
+                features: BTreeSet::new(),
+            });
+            (path, uses(&file))
+        })
+        .collect()
 }
 
 fn uses(file: &EditedFile) -> Option<Uses> {
