@@ -82,6 +82,8 @@ type Place = (About, String);
 struct Meaning {
     places: BTreeMap<Place, String>,
     aliased: usize,
+    /// Sessions so far: the candidate's, then the baseline's.
+    sessions: usize,
     builds: usize,
     sent: BTreeMap<String, usize>,
     runs: BTreeMap<String, usize>,
@@ -134,6 +136,7 @@ impl Meaning {
             }
             "crates" => self.flatten(About::Candidate, "dependencies", answer),
             "open" => {
+                self.sessions += 1;
                 self.alias("seed", asked["len"] == 32);
                 self.session(answer);
             }
@@ -320,7 +323,14 @@ impl Meaning {
     }
 
     fn put(&mut self, about: About, place: &str, value: String) {
-        self.places.insert((about, place.to_owned()), value);
+        // What a second session was like does not hide what the first one was.
+        let place = match about {
+            About::Environment if self.sessions > 1 => {
+                format!("session {}: {place}", self.sessions)
+            }
+            _ => place.to_owned(),
+        };
+        self.places.insert((about, place), value);
     }
 }
 

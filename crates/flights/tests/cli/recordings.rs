@@ -504,7 +504,7 @@ fn what_differs_by_design_is_no_difference() {
 fn another_answer_limit_or_verdict_is_a_difference() {
     let plain = Flown::changed("honest-library", |_| ());
     type Change = fn(&mut Vec<Value>);
-    let cases: [(&str, Change); 6] = [
+    let cases: [(&str, Change); 7] = [
         ("candidate", |lines| {
             let run = case_runs(lines)[0];
             lines[run + 1]["v"]["status"]["code"] = json!(3);
@@ -516,7 +516,14 @@ fn another_answer_limit_or_verdict_is_a_difference() {
             lines[10]["v"]["kernel"] = json!("another")
         }),
         ("environment", |lines| {
-            lines[10]["v"]["readings"][0]["found"] = json!("1")
+            let found = &mut lines[10]["v"]["readings"][0]["found"];
+            *found = json!(format!("{found} and more"))
+        }),
+        ("environment", |lines| {
+            let last = lines
+                .iter()
+                .rposition(|line| line["v"]["kernel"].is_string());
+            lines[last.unwrap()]["v"]["kernel"] = json!("another");
         }),
         ("request", |lines| lines[5]["v"]["baseline"] = json!("main")),
         ("verdict", |lines| {
