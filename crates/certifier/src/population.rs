@@ -4,6 +4,8 @@
 pub(crate) mod beside;
 mod layout;
 
+pub(crate) use layout::Modules;
+
 use crate::lines::{changed_data_lines, changed_lines, is_rust};
 use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose, abroad};
 use crate::tree::Tree;
@@ -143,6 +145,16 @@ impl Package {
 
     /// What this file of the package is compiled into.
     pub(crate) fn role(&self, tree: &Tree<'_>, path: &RelPath) -> FileRole {
+        self.role_among(tree, &Modules::default(), path)
+    }
+
+    /// The same, for many files of one tree.
+    pub(crate) fn role_among(
+        &self,
+        tree: &Tree<'_>,
+        modules: &Modules,
+        path: &RelPath,
+    ) -> FileRole {
         let inner = path
             .as_str()
             .strip_prefix(&self.folder)
@@ -163,7 +175,7 @@ impl Package {
             });
         if macros || inner == script {
             FileRole::BuildTime
-        } else if layout::is_tests(tree, &self.folder, path) {
+        } else if layout::is_tests(tree, modules, &self.folder, path) {
             FileRole::Tests
         } else {
             FileRole::Program

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 use flightproof_certifier::mutation::{
-    EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Purpose, Trial,
+    Attribution, EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Purpose, Trial,
 };
 use flightproof_certifier::witness::Waiver;
 use flightproof_core::{Bytes, Digest, RelPath};
@@ -421,6 +421,37 @@ fn a_choice_without_an_operator_has_mutants() {
     ] {
         assert!(ids.contains(&wanted), "{wanted} in {ids:#?}");
     }
+}
+
+#[test]
+fn a_guess_by_name_that_the_compiler_refuses_says_nothing_of_its_line() {
+    let without_line_2 = |text: &str| {
+        let new = format!("fn f(v: V) -> W {{\n    {text}\n}}\n");
+        let plan = plan(Some(""), &new);
+        let numbered = plan.mutants.iter().enumerate();
+        let unviable: BTreeSet<usize> = numbered
+            .filter(|(_, mutant)| mutant.line == 2)
+            .map(|(index, _)| index)
+            .collect();
+        assert!(!unviable.is_empty(), "{text}");
+        let attribution = Attribution {
+            unviable,
+            ..Attribution::default()
+        };
+        let plan = plan.without(&attribution).unwrap();
+        plan.unjudged
+            .iter()
+            .map(|place| place.id())
+            .collect::<Vec<_>>()
+    };
+    for guessed in ["v.filter(keep)", "v.min(w)", "Color::RED", "v.is_odd()"] {
+        assert!(without_line_2(guessed).is_empty(), "{guessed}");
+    }
+    assert_eq!(
+        without_line_2("g(7)"),
+        ["src/lib.rs:2 unjudged unviable"],
+        "a literal is known to be one"
+    );
 }
 
 #[test]

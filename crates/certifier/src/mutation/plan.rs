@@ -663,6 +663,7 @@ impl MutationPlan {
             match (mutant.viable || mutant.aside, mutant.operator) {
                 (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
                 (true, _) => living.extend(lines),
+                (false, _) if alternative.guessed => {}
                 // What the compiler refuses of these says nothing about a choice: `-` on strings.
                 (
                     false,

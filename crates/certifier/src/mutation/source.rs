@@ -184,6 +184,7 @@ fn walked(
         mutants: 0,
         most,
         code_bytes: 0,
+        guessing: false,
     };
     syn::visit::Visit::visit_file(&mut walker, parsed);
     walker.survey

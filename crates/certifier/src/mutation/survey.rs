@@ -40,6 +40,9 @@ pub(super) struct Alternative {
     /// The code that is rendered.
     pub(super) code: String,
     pub(super) function: String,
+    /// Offered by a name alone. Where the compiler refuses it, the name meant something else, and
+    /// nothing is said of the line.
+    pub(super) guessed: bool,
 }
 
 /// Something that is there for its effect alone.

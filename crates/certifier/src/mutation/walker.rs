@@ -40,6 +40,8 @@ pub(super) struct Walker<'a> {
     /// Most of them.
     pub(super) most: usize,
     pub(super) code_bytes: usize,
+    /// What is offered now rests on a name alone.
+    pub(super) guessing: bool,
 }
 
 /// A replacement before it is written down.
@@ -89,7 +91,15 @@ impl Walker<'_> {
             replacement: offer.replacement,
             code: one_line(offer.code),
             function: self.path.join("::"),
+            guessed: self.guessing,
         }
+    }
+
+    /// Offers that rest on a name alone.
+    fn guess(&mut self, offers: impl FnOnce(&mut Self)) {
+        self.guessing = true;
+        offers(self);
+        self.guessing = false;
     }
 
     pub(super) fn silence(&mut self, span: Range<usize>, why: Silence) {
@@ -227,7 +237,7 @@ impl Walker<'_> {
             replacement: replacement.to_owned(),
             code: code.to_owned(),
         };
-        self.region(span, offer);
+        self.guess(|walker| walker.region(span, offer));
     }
 
     /// A condition becomes a constant, unless it binds names with `let`.
@@ -649,14 +659,14 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         let name = plain(&node.method);
         let span = node.span().byte_range();
         if asks(&name) {
-            self.constants(&span);
+            self.guess(|walker| walker.constants(&span));
         }
         if keeps(&name) {
             self.instead(span.clone(), "nothing", "::core::option::Option::None");
         }
         if let ("min" | "max", Some(argument)) = (name.as_str(), node.args.first()) {
             let sides = [("left", &*node.receiver), ("right", argument)];
-            self.sides(&span, &name, sides);
+            self.guess(|walker| walker.sides(&span, &name, sides));
         }
     }
     fn visit_expr_call(&mut self, node: &'ast syn::ExprCall) {
@@ -668,7 +678,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             )
             && asks(&plain(&last.ident))
         {
-            self.constants(&node.span().byte_range());
+            self.guess(|walker| walker.constants(&node.span().byte_range()));
         }
     }
     fn visit_expr_path(&mut self, node: &'ast syn::ExprPath) {

@@ -1,6 +1,9 @@
 //! Which files are for tests only, as the tree says it: by cargo's own folders, or by a module
 //! declared for tests. A name alone (`src/bin/tests.rs`) says nothing: cargo ships that program.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use flightproof_core::RelPath;
 use syn::Item;
 
@@ -14,12 +17,23 @@ const FOLDERS: &[&str] = &["tests", "benches", "examples"];
 /// Deepest chain of modules that is followed. No hand-written tree has a tenth.
 const MAX_DEPTH: usize = 32;
 
+/// The modules that the files of one tree declare, each file read once however many files are asked
+/// for.
+#[derive(Default)]
+pub(crate) struct Modules(RefCell<BTreeMap<String, Option<Vec<Module>>>>);
+
+/// A module that lies in a file of its own.
+struct Module {
+    name: String,
+    for_tests: bool,
+}
+
 /// Whether a file of the package in `folder` is for tests only.
-pub(super) fn is_tests(tree: &Tree<'_>, folder: &str, path: &RelPath) -> bool {
+pub(super) fn is_tests(tree: &Tree<'_>, modules: &Modules, folder: &str, path: &RelPath) -> bool {
     let inner = path.as_str().strip_prefix(folder).unwrap_or(path.as_str());
     let first = inner.split('/').next().unwrap_or_default();
     let by_folder = FOLDERS.contains(&first) && first != inner;
-    (by_folder && !is_target(tree, path)) || is_test_module(tree, path.as_str(), MAX_DEPTH)
+    (by_folder && !is_target(tree, path)) || modules.is_for_tests(tree, path.as_str(), MAX_DEPTH)
 }
 
 /// Whether a manifest makes a library or a program of this file.
@@ -40,64 +54,86 @@ fn is_target(tree: &Tree<'_>, path: &RelPath) -> bool {
     })
 }
 
-/// Whether every declaration of the file's module stands under a test condition, or in a file that
-/// is for tests itself.
-fn is_test_module(tree: &Tree<'_>, path: &str, depth: usize) -> bool {
-    let Some(depth) = depth.checked_sub(1) else {
-        return false;
-    };
-    let Some(stem) = path.strip_suffix(".rs") else {
-        return false;
-    };
-    // `a/mod.rs` is the module `a` of the folder above.
-    let module = stem.strip_suffix("/mod").unwrap_or(stem);
-    let Some((folder, name)) = module.rsplit_once('/') else {
-        return false;
-    };
-    let mut found = false;
-    for (parent, content) in tree.files() {
-        let beside = parent
-            .rsplit_once('/')
-            .is_some_and(|(f, n)| f == folder && n.ends_with(".rs"));
-        if parent == path || !(beside || parent.strip_suffix(".rs") == Some(folder)) {
-            continue;
-        }
-        match declares(parent, content, name) {
-            Declared::Not => {}
-            Declared::ForTests => found = true,
-            Declared::Plainly if is_test_module(tree, parent, depth) => found = true,
-            Declared::Plainly => return false,
-        }
-    }
-    found
-}
-
 enum Declared {
     Not,
     ForTests,
     Plainly,
 }
 
-fn declares(path: &str, content: &[u8], name: &str) -> Declared {
-    // Most files do not even hold the name.
-    let mentions = content.windows(name.len()).any(|w| w == name.as_bytes());
-    let Some(path) = RelPath::new(path).ok().filter(|_| mentions) else {
-        return Declared::Not;
+impl Modules {
+    /// Whether every declaration of the file's module stands under a test condition, or in a file that
+    /// is for tests itself.
+    fn is_for_tests(&self, tree: &Tree<'_>, path: &str, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        let Some(stem) = path.strip_suffix(".rs") else {
+            return false;
+        };
+        // `a/mod.rs` is the module `a` of the folder above.
+        let module = stem.strip_suffix("/mod").unwrap_or(stem);
+        let Some((folder, name)) = module.rsplit_once('/') else {
+            return false;
+        };
+        let mut found = false;
+        for (parent, content) in tree.files() {
+            let beside = parent
+                .rsplit_once('/')
+                .is_some_and(|(f, n)| f == folder && n.ends_with(".rs"));
+            if parent == path || !(beside || parent.strip_suffix(".rs") == Some(folder)) {
+                continue;
+            }
+            match self.declares(parent, content, name) {
+                Declared::Not => {}
+                Declared::ForTests => found = true,
+                Declared::Plainly if self.is_for_tests(tree, parent, depth) => found = true,
+                Declared::Plainly => return false,
+            }
+        }
+        found
+    }
+
+    fn declares(&self, path: &str, content: &[u8], name: &str) -> Declared {
+        // Most files do not even hold the name.
+        if !String::from_utf8_lossy(content).contains(name) {
+            return Declared::Not;
+        }
+        let mut read = self.0.borrow_mut();
+        let modules = match read.get(path) {
+            Some(modules) => modules,
+            None => read
+                .entry(path.to_owned())
+                .or_insert(declared(path, content)),
+        };
+        // What cannot be read might declare it.
+        let Some(modules) = modules else {
+            return Declared::Plainly;
+        };
+        let named: Vec<&Module> = modules.iter().filter(|m| m.name == name).collect();
+        match named.as_slice() {
+            [] => Declared::Not,
+            all if all.iter().all(|module| module.for_tests) => Declared::ForTests,
+            _ => Declared::Plainly,
+        }
+    }
+}
+
+/// The modules that a file declares; `None` if it cannot be read.
+fn declared(path: &str, content: &[u8]) -> Option<Vec<Module>> {
+    let Ok(path) = RelPath::new(path) else {
+        return Some(Vec::new());
     };
-    let read = with_parsed(&path, content, |file| {
+    let modules = |file: &syn::File| {
         let modules = file.items.iter().filter_map(|item| match item {
-            Item::Mod(node) if node.content.is_none() && node.ident == name => Some(node),
+            Item::Mod(node) if node.content.is_none() => Some(Module {
+                name: node.ident.to_string(),
+                for_tests: node.attrs.iter().any(is_test_only),
+            }),
             _ => None,
         });
-        let plain: Vec<bool> = modules.map(|m| !m.attrs.iter().any(is_test_only)).collect();
-        match plain.as_slice() {
-            [] => Declared::Not,
-            all if all.contains(&true) => Declared::Plainly,
-            _ => Declared::ForTests,
-        }
-    });
-    // What cannot be read might declare it.
-    read.unwrap_or(Declared::Plainly)
+        modules.collect()
+    };
+    with_parsed(&path, content, modules).ok()
 }
 
 #[cfg(test)]
@@ -111,7 +147,7 @@ mod tests {
             .collect();
         let contents = others.iter().map(|(_, content)| content.as_bytes());
         let tree: Tree<'_> = paths.iter().zip(contents).collect();
-        is_tests(&tree, "", &RelPath::new(path).unwrap())
+        is_tests(&tree, &Modules::default(), "", &RelPath::new(path).unwrap())
     }
 
     #[test]
