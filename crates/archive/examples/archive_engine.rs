@@ -1,7 +1,7 @@
-//! `archive pack DIR -o FILE`, `archive verify FILE`, `archive extract FILE DIR`: the engine alone,
+//! `archive pack DIR -o FILE [--rules]`, `archive verify FILE`, `archive extract FILE DIR`: the engine alone,
 //! for measurements without the rest of the program.
 
-use flightproof_archive::{Everything, Extraction, Names, paws};
+use flightproof_archive::{Everything, Extraction, Names, Workspace, paws};
 use std::error::Error;
 use std::fs::File;
 use std::path::Path;
@@ -13,6 +13,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["archive", "pack", dir, "-o", file] => {
             let (dir, file) = (Path::new(dir), Path::new(file));
             paws::pack_file(dir, "bench", &mut Everything, file, &())?.snapshot_id()
+        }
+        ["archive", "pack", dir, "-o", file, "--rules"] => {
+            let (dir, file) = (Path::new(dir), Path::new(file));
+            let mut rules = Workspace::new(&[], &[])?;
+            paws::pack_file(dir, "bench", &mut rules, file, &())?.snapshot_id()
         }
         ["archive", "verify", file] => match paws::verify_file(&File::open(file)?, &())? {
             paws::Manifest::Snapshot(snapshot) => snapshot.snapshot_id(),

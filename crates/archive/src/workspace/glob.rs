@@ -8,6 +8,8 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
     steps: Vec<Step>,
+    /// The longest bytes that every match holds, so that most texts need no search.
+    needle: Vec<u8>,
 }
 
 /// One thing a pattern asks of a text.
@@ -48,7 +50,8 @@ impl Glob {
         let (literal, rest) = pattern.split_at(literal);
         let mut steps: Vec<Step> = literal.iter().map(|byte| Step::Byte(*byte)).collect();
         compile(rest, &mut steps);
-        Self { steps }
+        let needle = needle(&steps);
+        Self { steps, needle }
     }
 
     /// Whether the whole text matches.
@@ -74,6 +77,7 @@ impl Glob {
             [first @ Step::Byte(_), ..] if !text.first().is_some_and(|b| same((first, b))) => {
                 Some(false)
             }
+            _ if !holds(text, &self.needle) => Some(false),
             _ => None,
         }
     }
@@ -125,6 +129,25 @@ impl Step {
             Self::Star | Self::Deep | Self::OrSkip(_) | Self::Never => false,
         }
     }
+}
+
+/// The longest run of bytes that stand for themselves. What can be skipped is no such run, and a
+/// pattern with a skip has none.
+fn needle(steps: &[Step]) -> Vec<u8> {
+    if steps.iter().any(|step| matches!(step, Step::OrSkip(_))) {
+        return Vec::new();
+    }
+    let runs = steps.split(|step| !is_byte(step));
+    let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
+    let bytes = longest.iter().filter_map(|step| match step {
+        Step::Byte(byte) => Some(*byte),
+        _ => None,
+    });
+    bytes.collect()
+}
+
+fn holds(text: &[u8], needle: &[u8]) -> bool {
+    needle.is_empty() || text.windows(needle.len()).any(|window| window == needle)
 }
 
 fn is_byte(step: &Step) -> bool {
@@ -263,4 +286,30 @@ fn named(name: &[u8]) -> Option<Named> {
         b"xdigit" => u8::is_ascii_hexdigit,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_needs_no_search_is_what_a_search_would_say(
+            pattern in r"[ab/*?\[\]\\]{0,9}",
+            text in "[ab/]{0,9}",
+        ) {
+            let glob = Glob::new(pattern.as_bytes());
+            prop_assert_eq!(glob.matches(text.as_bytes()), glob.walk(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn the_longest_run_is_looked_for_unless_it_can_be_skipped() {
+        let needle = |pattern: &str| Glob::new(pattern.as_bytes()).needle;
+        assert_eq!(needle("*-key-*.json"), b".json");
+        assert_eq!(needle("a*bc?d"), b"bc");
+        assert_eq!(needle("a/**/bcd"), b"");
+        assert_eq!(needle("*"), b"");
+    }
 }
