@@ -273,6 +273,10 @@ pub struct LinesClaim {
     pub mutated: u64,
     /// Without effect by itself: comments, documents, formatting, declarations, tests.
     pub inert: u64,
+    /// Files that a rule of the operator's made again in a session, byte for byte. Mutants judge none of
+    /// them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub regenerated: u64,
     /// Data that is not compiled.
     pub data: u64,
     /// Code that nothing compiled and no case ran. Someone granted it.
@@ -282,6 +286,27 @@ pub struct LinesClaim {
     /// The paths that were granted for lines that are not compiled, as far as there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<RelPath>,
+    /// The rules that made files again, as far as there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<RegeneratedClaim>,
+}
+
+/// One rule for generated files that ran, twice, in a session of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RegeneratedClaim {
+    /// Its name.
+    pub rule: String,
+    /// SHA-256 of its canonical JSON: command, tools, inputs, outputs.
+    pub digest: Digest,
+    /// The changed files that it made, ordered.
+    pub files: Vec<RelPath>,
+}
+
+/// A count that older certificates do not have.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl LinesClaim {

@@ -1,6 +1,7 @@
 //! What every changed line is: exactly one class for each.
 
 use crate::fence::{compiled_in, is_taken_in, takes_in_unseen};
+use crate::generated::Regenerated;
 use crate::lines::is_rust;
 use crate::mutation::{MutationPlan, Silence};
 use crate::population::lines_of;
@@ -19,6 +20,8 @@ pub enum LineClass {
     /// It changes no program by itself: a comment, a document, formatting, a lone bracket, a
     /// declaration that acts through judged lines alone, code for tests only.
     Inert,
+    /// A file that a rule of the operator's made again in a session, byte for byte.
+    Regenerated,
     /// Data that is not compiled into the program.
     Data,
     /// Code that no build of the flight compiled and no case ran: a script, another platform's
@@ -34,6 +37,7 @@ impl LineClass {
         match self {
             Self::Mutated => "mutated",
             Self::Inert => "inert",
+            Self::Regenerated => "regenerated",
             Self::Data => "data",
             Self::NotCompiled => "not-compiled",
             Self::Unjudged => "unjudged",
@@ -88,6 +92,16 @@ impl ChangedFile {
             }
         };
         changes.iter().map(of).collect()
+    }
+
+    /// The same files, those that were made again as what they are.
+    pub(crate) fn regenerated(mut files: Vec<Self>, made: &Regenerated) -> Vec<Self> {
+        for file in files.iter_mut().filter(|file| made.has(&file.path)) {
+            file.whole = Some(LineClass::Regenerated);
+            // Nobody asks what it is compiled into: it is no place of its own.
+            file.taken_in = true;
+        }
+        files
     }
 
     /// What a build turned out to read and no rule of the text had found: a macro took it in.
@@ -179,7 +193,7 @@ fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
 
 /// A document that nothing runs, and that no file beside documents names: any language may take in
 /// what it names.
-fn is_read_by_people(change: &Change, tree: &Tree<'_>) -> bool {
+pub(crate) fn is_read_by_people(change: &Change, tree: &Tree<'_>) -> bool {
     let path = &change.path;
     let states = [&change.old, &change.new].into_iter().flatten();
     let name = path.file_name().as_bytes();
@@ -317,7 +331,7 @@ mod tests {
             .zip(files.iter().map(|(_, content)| content.as_bytes()))
             .collect();
         let captured = captured(vec![change]);
-        let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+        let plan = MutationPlan::new(population::input(&captured.changes, &tree, [1; 32])).unwrap();
         let files = ChangedFile::all(&captured.changes, &tree, None);
         let found = classes(&files, &plan);
         found.into_iter().map(|l| (l.line, l.class)).collect()
@@ -470,7 +484,8 @@ mod tests {
             let manifest: RelPath = "Cargo.toml".parse().unwrap();
             let tree: Tree<'_> = [(&manifest, MANIFEST.as_bytes())].into_iter().collect();
             let captured = captured(changes);
-            let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+            let plan =
+                MutationPlan::new(population::input(&captured.changes, &tree, [1; 32])).unwrap();
             let removed = |place: &&crate::mutation::Unjudged| place.why == Silence::Removed;
             plan.unjudged.iter().filter(removed).count()
         };
@@ -488,7 +503,7 @@ mod tests {
             Some(text.as_bytes()),
         )]);
         let tree: Tree<'_> = std::iter::empty().collect();
-        let plan = MutationPlan::new(population::input(&captured, &tree, [1; 32])).unwrap();
+        let plan = MutationPlan::new(population::input(&captured.changes, &tree, [1; 32])).unwrap();
         assert!(!plan.mutants.is_empty());
         let plan = plan.reading(|_| false, []).unwrap();
         assert!(plan.mutants.is_empty() && plan.overlay.is_empty() && plan.is_vacuous());
@@ -524,7 +539,7 @@ mod tests {
             let change = change("src/order.rs", Some(fee.as_bytes()), Some(gone.as_bytes()));
             let path: RelPath = "src/main.rs".parse().unwrap();
             let tree: Tree<'_> = [(&path, caller.as_bytes())].into_iter().collect();
-            let plan = population::input(&captured(vec![change]), &tree, [1; 32]);
+            let plan = population::input(&[change], &tree, [1; 32]);
             let places = MutationPlan::new(plan).unwrap().unjudged;
             places.iter().map(|place| place.id()).collect::<Vec<_>>()
         };

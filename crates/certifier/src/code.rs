@@ -218,6 +218,9 @@ flightproof_core::refusal_codes! {
         /// Code came along that nothing compiled.
         UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
             "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";
+        /// Files came along that count as generated.
+        RegeneratedNotAllowed = "REGENERATED_NOT_ALLOWED", Policy,
+            "lines came along that no mutant judges since a generator makes them", "a rule of whoever flew the commit vouches for them, and the policy does not let that count", "set allow.regenerated if that operator's rules are trusted, or certify without them";
         /// A key outside the time in which the policy lets it sign.
         KeyExpired = "KEY_EXPIRED", Policy,
             "a key that signed is not in force now", "the policy bounds the time in which a key counts, so that an old key cannot sign for ever", "have the document signed by a key in force, or the key's time changed in the policy by its owner";
@@ -356,6 +359,21 @@ flightproof_core::refusal_codes! {
         /// Changed code that nothing compiles.
         NotCompiled = "NOT_COMPILED", Input,
             "part of the change is code that no build of the flight compiles", "a script, another platform's branch or a package that is not built would come in unseen: no case runs it and no mutant judges it", "leave it to a commit of its own, or grant its path with --uncompiled (in a plan: change.uncompiled), which the certificate says";
+        /// Rules for generated files that cannot be used.
+        GeneratedInvalid = "GENERATED_INVALID", Configuration,
+            "a rule for generated files cannot be used as it is", "what a generator may read and what it makes must be told apart without doubt", "compare the rule with the schema in docs/formats.md";
+        /// The candidate changed a generator.
+        GeneratorChanged = "GENERATOR_CHANGED", Input,
+            "the change touches a generator and what it makes", "whoever writes the generator decides what it makes, so its output would vouch for itself", "change the generator in a commit of its own, or fly without the rule: the files are then judged as what their lines are";
+        /// A generator did not end well.
+        GeneratorFailed = "GENERATOR_FAILED", Input,
+            "a generator failed when it was run again", "what cannot be made again is not shown to be generated", "run it by hand on its tools and inputs alone: it sees no other file, no network and no earlier output";
+        /// Two runs of a generator differ.
+        GeneratorWavers = "GENERATOR_WAVERS", Input,
+            "two runs of a generator came to different files", "what comes out by chance or by time vouches for nothing", "let it write nothing that depends on time, order or chance";
+        /// A generator makes something else than the commit holds.
+        RegeneratedDiffers = "REGENERATED_DIFFERS", Input,
+            "a generator makes something else than the commit holds", "files that pass for generated could hold whatever their author wrote", "run the generator and commit exactly what it makes";
         /// Changed code that nothing judges.
         UnjudgedCode = "UNJUDGED_CODE", Input,
             "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move it where it runs, or have the witness's owner waive it by the id in the notes";

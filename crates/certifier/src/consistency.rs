@@ -3,7 +3,7 @@
 //! good enough.
 
 use crate::certificate::{Admission, Statement, Subject};
-use crate::claim::{BaselineResult, Inputs, MutationClaim, WitnessClaim};
+use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim};
 use crate::judge::Gate;
 use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
@@ -188,6 +188,7 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
     let classes = [
         lines.mutated,
         lines.inert,
+        lines.regenerated,
         lines.data,
         lines.not_compiled,
         lines.unjudged,
@@ -196,6 +197,7 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
         "changed lines and their classes",
         sum(classes) == Some(lines.changed),
     )?;
+    generated_agree(lines)?;
     agree(
         "lines that are not compiled and their grants",
         (lines.not_compiled == 0) == lines.granted.is_empty(),
@@ -207,6 +209,21 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
     agree(
         "waivers and distinct mutants",
         ids.len() == mutation.waived.len() + mutation.unjudged.len(),
+    )
+}
+
+/// Every regenerated line is of a file that exactly one rule made.
+fn generated_agree(lines: &LinesClaim) -> Result<(), CertifierError> {
+    let rules: BTreeSet<&str> = lines.generated.iter().map(|r| r.rule.as_str()).collect();
+    let files = || lines.generated.iter().flat_map(|rule| &rule.files);
+    let distinct: BTreeSet<_> = files().collect();
+    let made = lines.generated.iter().all(|rule| !rule.files.is_empty());
+    agree(
+        "regenerated lines and the rules that made them",
+        made && rules.len() == lines.generated.len()
+            && distinct.len() == files().count()
+            && lines.regenerated >= distinct.len() as u64
+            && (lines.regenerated == 0) == lines.generated.is_empty(),
     )
 }
 

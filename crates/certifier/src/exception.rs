@@ -22,11 +22,12 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 7] = [
+const EXCUSABLE: [CertifierCode; 8] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
     CertifierCode::NarrowedNotAllowed,
     CertifierCode::UncompiledNotAllowed,
+    CertifierCode::RegeneratedNotAllowed,
     CertifierCode::WaiversTooMany,
     CertifierCode::BuildScriptRan,
     CertifierCode::ProcMacroRan,

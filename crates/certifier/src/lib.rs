@@ -23,6 +23,7 @@ pub mod feedback;
 pub mod fence;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod generated;
 pub mod judge;
 pub mod key;
 pub mod lineage;

@@ -10,18 +10,18 @@ use crate::lines::{changed_data_lines, changed_lines, is_rust};
 use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose, abroad};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
-use flightproof_evidence::{Captured, Change};
+use flightproof_evidence::Change;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the set of operators, on certificates.
 pub(crate) const OPERATOR_SET: &str = "rust-3";
 
 /// What mutants are made from.
-pub(crate) fn input(captured: &Captured, tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
+pub(crate) fn input(changes: &[Change], tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
     let mut files = Vec::new();
-    let mut beside = beside::unjudged(captured, tree);
+    let mut beside = beside::unjudged(changes, tree);
     let mut roots = BTreeMap::new();
-    for change in captured.changes.iter().filter(|c| is_rust(&c.path)) {
+    for change in changes.iter().filter(|c| is_rust(&c.path)) {
         let Some(new) = &change.new else { continue };
         let package = Package::of(tree, &change.path);
         if package.old_edition {

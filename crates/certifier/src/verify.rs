@@ -421,6 +421,12 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             lines.not_compiled
         ))
     });
+    let made = (lines.regenerated > 0 && !allow.regenerated).then(|| {
+        CertifierCode::RegeneratedNotAllowed.refuse(format_args!(
+            "{} lines; allow.regenerated is not set",
+            lines.regenerated
+        ))
+    });
     let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
     let waived = (waived > allow.waivers_max).then(|| {
         CertifierCode::WaiversTooMany.refuse(format_args!(
@@ -433,7 +439,9 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
         script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
-    [public, narrowed, idle, uncompiled, waived, script, proc]
-        .into_iter()
-        .flatten()
+    [
+        public, narrowed, idle, uncompiled, made, waived, script, proc,
+    ]
+    .into_iter()
+    .flatten()
 }

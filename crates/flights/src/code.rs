@@ -40,6 +40,9 @@ flightproof_core::refusal_codes! {
         /// A program the host needs is missing.
         ProgramMissing = "PROGRAM_MISSING", Environment,
             "a program this machine must have is not installed", "there is no weaker way to do what it does", "install the Debian package the message names";
+        /// The rules for generated files lie in the repository.
+        GeneratedExposed = "GENERATED_EXPOSED", Configuration,
+            "the rules for generated files lie inside the repository", "whoever can write there could let anything pass for generated", "keep the file outside of the repository";
         /// A Rust file changes in a flight of another language.
         LanguageMixed = "LANGUAGE_MIXED", Input,
             "a Rust file changes in a flight whose witness names another language", "the gates of Rust are not passed there, and the change would look as if they were", "judge the Rust part with a witness of its own, in a change of its own";

@@ -1,6 +1,7 @@
 //! Plans: what a flight flies, and what must come of it. TOML, schema in `docs/formats.md`.
 
 use crate::{FlightsCode, regular};
+use flightproof_certifier::generated::GeneratedRule;
 use flightproof_core::{Decision, Refused, RelPath};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ pub struct Plan {
     /// What the change may be.
     #[serde(default)]
     pub change: PlanChange,
+    /// How generated files of the tree are made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<GeneratedRule>,
     /// What judges it.
     pub witness: PlanWitness,
     /// What its certificate is bound to.

@@ -67,6 +67,9 @@ flightproof_core::refusal_codes! {
         /// The build named a product that cannot be used.
         BuildProduct = "BUILD_PRODUCT", Input,
             "the build ended well but did not yield the program that was asked for", "there is nothing to run the cases on", "check the name of the binary or library in the witness against the package's targets";
+        /// What a generator left could not be listed.
+        GeneratedUnreadable = "GENERATED_UNREADABLE", Environment,
+            "what a generator left could not be listed or hashed in its session", "what nobody read cannot be held against the commit", "the session needs find and sha256sum; a generator that leaves many thousand files is split into several rules";
         /// No container engine answers.
         EngineMissing = "ENGINE_MISSING", Environment,
             "no container engine answers", "a flight that shall fly on an engine is never moved to another backend in silence", "install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST";

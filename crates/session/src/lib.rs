@@ -15,6 +15,7 @@ pub mod docker;
 pub mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod generate;
 pub mod lease;
 pub mod local;
 pub mod observe;

@@ -63,7 +63,7 @@ fn environment() -> BTreeMap<String, String> {
 
 /// A limit the kernel counted explains the end better than the signal or time-out it led to, and
 /// also explains an exit status: a program may live on after a refused fork or a killed child.
-fn ending(status: &Status, events: LimitEvents) -> Result<Ending, SessionError> {
+pub(crate) fn ending(status: &Status, events: LimitEvents) -> Result<Ending, SessionError> {
     if let Status::LaunchFailed { reason } = status {
         return Err(SessionCode::LaunchFailed.refuse(escape(reason, 300)));
     }

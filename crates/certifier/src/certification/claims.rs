@@ -51,10 +51,12 @@ impl Certification<'_> {
             changed: lines.len() as u64,
             mutated: count(LineClass::Mutated),
             inert: count(LineClass::Inert),
+            regenerated: count(LineClass::Regenerated),
             data: count(LineClass::Data),
             not_compiled: count(LineClass::NotCompiled),
             unjudged: count(LineClass::Unjudged),
             granted: self.uncompiled.iter().filter(used).cloned().collect(),
+            generated: self.regenerated.rules.clone(),
         }
     }
 

@@ -17,17 +17,19 @@ use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
 use crate::classes::ChangedFile;
 use crate::feedback::Missed;
+use crate::generated::Regenerated;
 use crate::judge::{self, Gate};
 use crate::mutation::{
-    Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
+    Answer, Fate, MutationInput, MutationPlan, Run, Tally, Trial, unchanged_control,
+    unnoticed_placebo,
 };
-use crate::population;
+use crate::population::{self, beside::compiled_data};
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::{Bytes, Digest, Refusal, RelPath};
 use flightproof_evidence::{
-    BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Observation,
+    BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Change, Observation,
 };
 use std::collections::BTreeMap;
 use turns::{Trying, turns};
@@ -98,6 +100,8 @@ pub struct Certification<'a> {
     secrets: Secrets,
     plan: MutationPlan,
     changed: Vec<ChangedFile>,
+    /// Changed files that a generator made again.
+    regenerated: Regenerated,
     /// Paths whose changes may come in though nothing compiles them.
     uncompiled: Vec<RelPath>,
     waivers: Vec<Waiver>,
@@ -169,13 +173,29 @@ impl<'a> Certification<'a> {
         witness: &'a Witness,
         entropy: [u8; 32],
     ) -> Result<Self, Failure> {
+        Self::beside(Regenerated::default(), captured, tree, witness, entropy)
+    }
+
+    /// The same, of a change with files that a generator made again: they have no mutants.
+    ///
+    /// # Errors
+    /// As [`Certification::new`].
+    pub fn beside(
+        regenerated: Regenerated,
+        captured: &'a Captured,
+        tree: &Tree<'_>,
+        witness: &'a Witness,
+        entropy: [u8; 32],
+    ) -> Result<Self, Failure> {
         let at_mutation = |e: CertifierError| Failure {
             gate: Gate::Mutation,
             refusal: e.into(),
         };
         let target = witness.target().map_err(at_mutation)?;
         let changed = ChangedFile::all(&captured.changes, tree, witness.language());
-        let input = population::input(captured, tree, derived(&entropy, "mutation"));
+        let changed = ChangedFile::regenerated(changed, &regenerated);
+        let seed = derived(&entropy, "mutation");
+        let input = input_without(&regenerated, captured, tree, witness, seed);
         let plan = MutationPlan::new(input).map_err(at_mutation)?;
         let cases = witness.cases().len();
         Ok(Self {
@@ -186,6 +206,7 @@ impl<'a> Certification<'a> {
             secrets: Secrets::of(&entropy),
             plan,
             changed,
+            regenerated,
             uncompiled: Vec::new(),
             waivers: witness.waivers().to_vec(),
             step: Step::Build,
@@ -541,6 +562,30 @@ impl<'a> Certification<'a> {
             refusal,
         })
     }
+}
+
+/// What is mutated: everything but what was made again. What steered that is named in its place.
+fn input_without(
+    regenerated: &Regenerated,
+    captured: &Captured,
+    tree: &Tree<'_>,
+    witness: &Witness,
+    seed: [u8; 32],
+) -> MutationInput {
+    let changes = captured.changes.iter();
+    let own: Vec<Change> = match regenerated.rules.is_empty() {
+        true => return population::input(&captured.changes, tree, seed),
+        false => changes
+            .filter(|c| !regenerated.has(&c.path))
+            .cloned()
+            .collect(),
+    };
+    let mut input = population::input(&own, tree, seed);
+    if witness.language().is_none() {
+        let named = own.iter().filter(|change| regenerated.named(&change.path));
+        input.beside.extend(named.map(compiled_data));
+    }
+    input
 }
 
 fn case_run(witness: &Witness, index: usize, program: &str, selector: Option<u64>) -> CaseRun {

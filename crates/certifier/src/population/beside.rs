@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use flightproof_core::{Digest, RelPath};
-use flightproof_evidence::{Captured, Change, FileState};
+use flightproof_evidence::{Change, FileState};
 use toml::{Table, Value};
 
 use crate::fence::compiled_in;
@@ -37,12 +37,9 @@ const DESCRIPTIONS: &[&str] = &[
     "metadata",
 ];
 
-pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
-    let (rust, others): (Vec<_>, Vec<_>) = captured
-        .changes
-        .iter()
-        .partition(|change| is_rust(&change.path));
-    let gone = rust.iter().filter(|change| is_gone(change, captured, tree));
+pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
+    let (rust, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| is_rust(&change.path));
+    let gone = rust.iter().filter(|change| is_gone(change, changes, tree));
     let mut out: Vec<Unjudged> = gone
         .map(|change| one(change, Silence::Removed, String::new()))
         .collect();
@@ -73,7 +70,7 @@ pub(super) fn unjudged(captured: &Captured, tree: &Tree<'_>) -> Vec<Unjudged> {
 
 /// Whether a source file is gone or emptied, and what it implemented with it. One that moved is not, and
 /// one for tests implements nothing.
-fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
+fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
     let has_code = |state: &Option<FileState>| {
         let content = state.as_ref().map(|state| &*state.content);
         content.is_some_and(|content| scan(content).iter().any(|line| line.has_code))
@@ -90,9 +87,7 @@ fn is_gone(change: &Change, captured: &Captured, tree: &Tree<'_>) -> bool {
             && new.is_some_and(|new| new.content == old.content)
             && role(&other.path) == role(&change.path)
     };
-    has_code(&change.old)
-        && !captured.changes.iter().any(moved)
-        && role(&change.path) != FileRole::Tests
+    has_code(&change.old) && !changes.iter().any(moved) && role(&change.path) != FileRole::Tests
 }
 
 /// Files with fewer tests than before, where the change as a whole leaves fewer.
@@ -265,7 +260,7 @@ fn has_build_script(tree: &Tree<'_>, path: &RelPath) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{captured, change};
+    use crate::samples::change;
 
     const MANIFEST: &str =
         "[package]\nname = \"a\"\nversion = \"1.0.0\"\n[dependencies]\nx = \"1\"\n";
@@ -278,7 +273,7 @@ mod tests {
             .collect();
         let contents = others.iter().map(|(_, content)| content.as_bytes());
         let tree: Tree<'_> = paths.iter().zip(contents).collect();
-        let found = unjudged(&captured(vec![change]), &tree);
+        let found = unjudged(&[change], &tree);
         found.iter().map(Unjudged::id).collect()
     }
 
@@ -336,12 +331,12 @@ mod tests {
             place
         );
         assert_eq!(named("tests/a.rs", one, two, &[]), [""; 0]);
-        let moved = captured(vec![
+        let moved = [
             change("tests/a.rs", Some(two.as_bytes()), None),
             change("tests/b.rs", None, Some(two.as_bytes())),
-        ]);
+        ];
         assert_eq!(unjudged(&moved, &std::iter::empty().collect()), []);
-        let gone = captured(vec![change("tests/a.rs", Some(two.as_bytes()), None)]);
+        let gone = [change("tests/a.rs", Some(two.as_bytes()), None)];
         assert_eq!(unjudged(&gone, &std::iter::empty().collect()).len(), 1);
     }
 

@@ -94,6 +94,37 @@ fn lines_that_nothing_judges_are_claimed_with_their_grants_and_waivers_or_not_at
 }
 
 #[test]
+fn regenerated_lines_are_claimed_with_the_rules_that_made_them_or_not_at_all() {
+    let lines = "/predicate/inputs/mutation/lines";
+    let rule =
+        |name: &str, files: Value| json!({"rule": name, "digest": "0".repeat(64), "files": files});
+    let classes = |regenerated: u64, rules: Value| {
+        let mut claim = json!({"changed": 9, "mutated": 5, "inert": 3 - regenerated, "data": 1,
+            "notCompiled": 0, "unjudged": 0});
+        if regenerated > 0 {
+            claim["regenerated"] = json!(regenerated);
+        }
+        if rules != json!([]) {
+            claim["generated"] = rules;
+        }
+        with(lines, claim)
+    };
+    let one = rule("a", json!(["src/a.rs"]));
+    for false_claim in [
+        classes(1, json!([])),
+        classes(0, json!([one])),
+        classes(1, json!([rule("a", json!([]))])),
+        classes(1, json!([rule("a", json!(["src/a.rs", "src/b.rs"]))])),
+        classes(2, json!([one, rule("a", json!(["src/b.rs"]))])),
+        classes(2, json!([one, rule("b", json!(["src/a.rs"]))])),
+    ] {
+        assert_eq!(refused(&false_claim), CertifierCode::Inconsistent);
+    }
+    let code = CertifierCode::RegeneratedNotAllowed;
+    assert_eq!(refused(&classes(2, json!([one]))), code);
+}
+
+#[test]
 fn one_mutant_waived_twice_is_not_two() {
     let mut statement = honest();
     let waiver = statement["predicate"]["inputs"]["mutation"]["waived"][0].clone();

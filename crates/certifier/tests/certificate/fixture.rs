@@ -277,10 +277,12 @@ fn mutation() -> MutationClaim {
             changed: 9,
             mutated: 5,
             inert: 3,
+            regenerated: 0,
             data: 1,
             not_compiled: 0,
             unjudged: 0,
             granted: Vec::new(),
+            generated: Vec::new(),
         },
     }
 }

@@ -58,6 +58,13 @@ fn a_policy_decides_what_may_have_happened() {
             json!({"not_compiled": true}),
             CertifierCode::UncompiledNotAllowed,
         ),
+        (
+            "mutation/lines",
+            json!({"changed": 9, "mutated": 5, "inert": 2, "data": 1, "regenerated": 1, "notCompiled": 0, "unjudged": 0,
+                "generated": [{"rule": "a", "digest": "0".repeat(64), "files": ["src/a.rs"]}]}),
+            json!({"regenerated": true}),
+            CertifierCode::RegeneratedNotAllowed,
+        ),
     ] {
         let envelope = with(&format!("{inputs}/{pointer}"), value);
         assert_eq!(refused(&envelope), code);

@@ -5,6 +5,7 @@ use crate::plan::{PlanChange, PlanWitness, is_plain_name};
 use crate::{FlightsCode, regular};
 use flightproof_agent::{Limits, Metering, Order, Patience};
 use flightproof_certifier::feedback::Feedback;
+use flightproof_certifier::generated::GeneratedRule;
 use flightproof_core::{Digest, Refusal, Refused};
 use flightproof_frame::protocol::AGENT_GRACE_MS;
 use serde::Deserialize;
@@ -36,6 +37,9 @@ pub struct AgentPlan {
     /// What the change may be.
     #[serde(default)]
     pub change: PlanChange,
+    /// How generated files of the tree are made.
+    #[serde(default)]
+    pub generated: Vec<GeneratedRule>,
     /// The task, and with what. It may narrow the limits and never widen them.
     pub agent: Order,
     /// The agent's program.

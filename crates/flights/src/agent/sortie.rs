@@ -14,6 +14,7 @@ use flightproof_agent::{
     AgentCode, Binary, Instructions, Limits, LoopLock, LoopRecord, Profile, RunFolder, RunKey,
 };
 use flightproof_archive::paws;
+use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::Signer;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
@@ -227,6 +228,7 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
     order.grants = plan.change.grants.clone();
     order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
     order.uncompiled = plan.change.uncompiled.clone();
+    order.generated = GeneratedRules::new(plan.generated.clone())?;
     order.feedback = Some(plan.feedback);
     order.identity = plan.change.identity.clone();
     order.admit = asked.admit.map(str::to_owned);

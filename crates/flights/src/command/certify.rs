@@ -80,6 +80,10 @@ pub(super) struct TrialArgs {
     /// a script, another platform's code, a package that is not built (repeatable).
     #[arg(long, value_name = "PATH")]
     uncompiled: Vec<RelPath>,
+    /// Rules for generated files, outside the repository: what a rule makes again, byte for byte, needs
+    /// no mutants.
+    #[arg(long, value_name = "FILE")]
+    generated: Option<PathBuf>,
     /// Author and committer the candidate must have.
     #[arg(long, value_name = "NAME <MAIL>")]
     identity: Option<String>,
@@ -122,6 +126,9 @@ impl TrialArgs {
             repository: repo.to_owned(),
         });
         order.witness_place = place_inside(&self.witness, repo);
+        if let Some(rules) = &self.generated {
+            order.set_generated(rules, place_inside(rules, repo))?;
+        }
         if let Some(policy) = &self.policy {
             order.set_policy(policy)?;
         }

@@ -12,6 +12,7 @@ use flightproof_archive::paws;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::{Account, Certification, MutantFate};
 use flightproof_certifier::claim::Inputs;
+use flightproof_certifier::generated::Regenerated;
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::verify::{ExpectedSubject, open, verify};
 use flightproof_core::{Exit, Refusal, RelPath, escape};
@@ -71,7 +72,7 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
         kept: captured.kept_digest,
     };
     let verified = verify(&envelope, &policy, &keys, &subject, &beside)?;
-    let account = account(args, &captured)?;
+    let account = account(args, &captured, inputs)?;
     let (proven, open) = (proven(&statement), not_proven(inputs));
     match format {
         Format::Json => {
@@ -147,7 +148,11 @@ fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
 }
 
 /// The mutants of the change, made anew as text. Their fates are on the certificate as counts.
-fn account(args: &ReviewArgs, captured: &Captured) -> Result<Option<Account>, Refusal> {
+fn account(
+    args: &ReviewArgs,
+    captured: &Captured,
+    inputs: &Inputs,
+) -> Result<Option<Account>, Refusal> {
     let Some(file) = &args.witness else {
         return Ok(None);
     };
@@ -159,7 +164,8 @@ fn account(args: &ReviewArgs, captured: &Captured) -> Result<Option<Account>, Re
         .map(|(entry, bytes)| (&entry.path, bytes))
         .collect();
     // Which text a mutant has follows from the change alone; entropy only names its selector.
-    let machine = Certification::new(captured, &tree, &witness, [0; 32])
+    let made = Regenerated::claimed(&inputs.mutation.lines.generated);
+    let machine = Certification::beside(made, captured, &tree, &witness, [0; 32])
         .map_err(|failure| failure.refusal)?;
     Ok(Some(machine.account()))
 }
@@ -216,11 +222,24 @@ fn not_proven(inputs: &Inputs) -> Vec<String> {
             lines.not_compiled,
             "changed lines are code that nothing compiled and no case ran",
         ),
+        (
+            lines.regenerated,
+            "changed lines are as a generator makes them, and no mutant judges those",
+        ),
         (lines.data, "changed lines are data that is not compiled"),
     ] {
         if count > 0 {
             open.push(format!("{count} {what}"));
         }
+    }
+    for made in &lines.generated {
+        let files = made
+            .files
+            .iter()
+            .map(|file| escape(file.as_str(), MAX_TEXT));
+        let files: Vec<String> = files.collect();
+        let rule = escape(&made.rule, MAX_TEXT);
+        open.push(format!("what generator {rule} makes: {}", files.join(", ")));
     }
     if inputs.capture.narrowed.is_some() {
         open.push("that the rest of the tree works with the change: a part flew".to_owned());

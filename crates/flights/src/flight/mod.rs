@@ -7,6 +7,7 @@ mod certify;
 mod host;
 mod language;
 mod order;
+mod regenerate;
 mod seen;
 mod work;
 
@@ -85,10 +86,12 @@ impl Proven {
         };
         let mutation = &inputs.mutation;
         let lines = &mutation.lines;
-        let unseen = match lines.not_compiled {
+        let counted = |count: u64, what: &str| match count {
             0 => String::new(),
-            n => format!("; {n} changed lines are not compiled"),
+            n => format!("; {n} changed lines are {what}"),
         };
+        let unseen = counted(lines.not_compiled, "not compiled")
+            + &counted(lines.regenerated, "as a generator makes them");
         if mutation.generated == 0 {
             let why = match lines.unjudged {
                 0 => "; no changed line is mutable",
@@ -232,7 +235,8 @@ impl Flight<'_> {
                 None
             }
         };
-        let mut machine = Certification::new(&captured, &tree, &witness, entropy)
+        let regenerated = self.regenerate(&captured, &captured_files, &entropy)?;
+        let mut machine = Certification::beside(regenerated, &captured, &tree, &witness, entropy)
             .map_err(|failure| Ended {
                 stage: failure.gate.name(),
                 refusal: failure.refusal,

@@ -5,6 +5,7 @@ use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
 use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::feedback::Feedback;
+use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
@@ -62,6 +63,8 @@ pub struct Order {
     pub narrow: Option<Narrowing>,
     /// Paths whose changes may come in though no build compiles them.
     pub uncompiled: Vec<RelPath>,
+    /// How generated files of the tree are made.
+    pub generated: GeneratedRules,
     /// How much the author is told of a case that is missed; absent where nobody is told.
     pub feedback: Option<Feedback>,
     /// The certificates that the baseline's commit has, and those it builds on.
@@ -113,6 +116,7 @@ impl Order {
             protect: Vec::new(),
             narrow: None,
             uncompiled: Vec::new(),
+            generated: GeneratedRules::default(),
             feedback: None,
             parents: Parents::default(),
             identity: None,
@@ -148,6 +152,7 @@ impl Order {
         order.protect = plan.change.protect.clone();
         order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
         order.uncompiled = plan.change.uncompiled.clone();
+        order.generated = GeneratedRules::new(plan.generated.clone())?;
         order.identity = plan.change.identity.clone();
         if let Some(lock) = &plan.change.lock {
             order.set_lock(&root.join(lock))?;
@@ -171,6 +176,21 @@ impl Order {
     /// `FILE_UNREADABLE`.
     pub fn set_lock(&mut self, path: &Path) -> Result<(), Refusal> {
         self.lock = Some(read(path, FlightsCode::FileUnreadable)?);
+        Ok(())
+    }
+
+    /// Reads the rules for generated files. They are the operator's: a file in the repository is
+    /// whatever was committed or written there last.
+    ///
+    /// # Errors
+    /// `FILE_UNREADABLE`, `GENERATED_EXPOSED`, and those of reading rules.
+    pub fn set_generated(&mut self, path: &Path, inside: Option<RelPath>) -> Result<(), Refusal> {
+        if let Some(place) = inside {
+            return Err(FlightsCode::GeneratedExposed
+                .refuse(place.to_string())
+                .into());
+        }
+        self.generated = GeneratedRules::parse(&read(path, FlightsCode::FileUnreadable)?)?;
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod files;
 mod forge;
 mod formats;
 mod gate;
+mod generated;
 mod import;
 mod init;
 mod keys;

@@ -2,27 +2,24 @@
 
 use crate::environment::{Environment, Run, workspace};
 
+const POLICY: &str = r#"{"schema": "flightproof/policy/1", "threshold": 1, "required_gates": ["correctness", "mutation"]}"#;
+
 fn review(environment: &Environment, more: &[&str]) -> Run {
+    environment.write("policy.json", POLICY);
+    review_under(environment, more)
+}
+
+/// The certificate of the last flight, under the policy that lies there.
+pub(crate) fn review_under(environment: &Environment, more: &[&str]) -> Run {
     let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
-    let policy = environment.write(
-        "policy.json",
-        r#"{"schema": "flightproof/policy/1", "threshold": 1, "required_gates": ["correctness", "mutation"]}"#,
-    );
-    let (certificate, key, repo) = (
+    let (certificate, policy, repo) = (
         text("out/certificate.dsse.json"),
-        environment.public_key(),
+        text("policy.json"),
         text("repo"),
     );
-    let mut args = vec![
-        "review",
-        &certificate,
-        "--key",
-        &key,
-        "--policy",
-        &policy,
-        "--repo",
-        &repo,
-    ];
+    let key = environment.public_key();
+    let mut args = vec!["review", &certificate, "--key", &key];
+    args.extend(["--policy", &policy, "--repo", &repo]);
     args.extend(more);
     environment.flights(&args)
 }
