@@ -9,7 +9,8 @@ from pathlib import Path
 import bench
 
 WORK = {
-    "bare_commit": "a bare rusqlite commit of the same bytes",
+    "bare_row": "a bare rusqlite commit of request and answer alone",
+    "bare_commit": "a bare rusqlite commit of the same rows",
     "commit": "a durable commit",
     "grouped_commit": "a commit of 16 writers at once",
     "replay": "an answer replayed",

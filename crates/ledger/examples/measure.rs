@@ -11,11 +11,14 @@ use flightproof_ledger::relay::Ended;
 use flightproof_ledger::{Ledger, Name, Received, Shared, Writing};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Commits of one measurement: some tenths of a second.
 const COMMITS: u32 = 2000;
 const ROUNDS: usize = 5;
+/// Commits of one side before the next has its turn.
+const TURN: u32 = 20;
 const WRITERS: u32 = 16;
 const MILLION: u32 = 1_000_000;
 const LOOKUPS: u32 = 20_000;
@@ -29,22 +32,21 @@ fn main() {
         None => tempfile::tempdir(),
     };
     let folder = folder.unwrap();
-    let (mut bare, mut ours) = (Vec::new(), Vec::new());
-    // In turns, so that both meet the same disk.
-    for round in 0..ROUNDS {
-        bare.push(bare_commits(&folder.path().join(format!("bare-{round}"))));
-        ours.push(durable_commits(
-            &folder.path().join(format!("ours-{round}")),
-        ));
-    }
-    let (bare, ours) = (median(bare), median(ours));
+    let mut rounds: Vec<[Duration; 3]> = (0..ROUNDS)
+        .map(|round| commits(&folder.path().join(format!("round-{round}"))))
+        .collect();
+    let [row, bare, ours] = [0, 1, 2].map(|side| {
+        rounds.sort_unstable_by_key(|times| times[side]);
+        rounds[ROUNDS / 2][side]
+    });
     let grouped = grouped_commits(&folder.path().join("group"));
-    let replayed = replay(&folder.path().join("ours-0"));
+    let replayed = replay(&folder.path().join("round-0"));
     let (opened, looked_up) = million(&folder.path().join("million"));
     let relayed = relay(folder.path());
     // Microseconds by name, for `scripts/bench-peers ledger`.
     println!(
-        "{{\"bare_commit\":{:.2},\"commit\":{:.2},\"grouped_commit\":{:.2},\"replay\":{:.2},\"open\":{:.2},\"lookup\":{:.2},\"relay\":{:.2}}}",
+        "{{\"bare_row\":{:.2},\"bare_commit\":{:.2},\"commit\":{:.2},\"grouped_commit\":{:.2},\"replay\":{:.2},\"open\":{:.2},\"lookup\":{:.2},\"relay\":{:.2}}}",
+        micros(row),
         micros(bare),
         micros(ours),
         micros(grouped),
@@ -53,11 +55,6 @@ fn main() {
         micros(looked_up),
         micros(relayed),
     );
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 fn micros(time: Duration) -> f64 {
@@ -75,57 +72,100 @@ fn serve(w: &Writing<'_>, n: u32) -> Result<Received, flightproof_ledger::Ledger
     })
 }
 
-/// One row of the same bytes per transaction: key, digest, answer, and the answer's digest.
-fn bare_commits(state: &Path) -> Duration {
-    std::fs::create_dir(state).unwrap();
-    let mut database = rusqlite::Connection::open(state.join("bare.sqlite")).unwrap();
+/// What each side does: a database that takes the request and its answer alone; one that takes the
+/// same rows as the ledger, its head with them, byte for byte as long and with one index; the ledger. In
+/// turns of a few commits, so that all three meet the same disk.
+fn commits(state: &Path) -> [Duration; 3] {
+    let mut ledger = Ledger::open(state).unwrap();
+    let row = bare(&state.join("row.sqlite"));
+    let rows = bare(&state.join("rows.sqlite"));
+    let mut times = [Duration::ZERO; 3];
+    for turn in 0..COMMITS / TURN {
+        let keys = turn * TURN..(turn + 1) * TURN;
+        times[0] += timed(|| keys.clone().for_each(|n| commit_row(&row, n)));
+        times[1] += timed(|| keys.clone().for_each(|n| commit_rows(&rows, n)));
+        times[2] += timed(|| {
+            for n in keys.clone() {
+                ledger.write(|w| serve(w, n)).unwrap();
+            }
+        });
+    }
+    times.map(|time| time / COMMITS)
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    begun.elapsed()
+}
+
+/// A bare database, with the settings of a ledger.
+fn bare(file: &Path) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open(file).unwrap();
     database
         .execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-             CREATE TABLE t (key TEXT PRIMARY KEY, request BLOB, answer BLOB, digest BLOB) STRICT",
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
+             CREATE TABLE requests (id INTEGER PRIMARY KEY, number INTEGER, key TEXT UNIQUE, request BLOB, state TEXT, lease TEXT, token INTEGER, answer BLOB, answer_digest BLOB, seal INTEGER) STRICT;
+             CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER, changes BLOB, rows INTEGER, chain BLOB) STRICT",
         )
         .unwrap();
-    let begun = Instant::now();
-    for n in 0..COMMITS {
-        let tx = database
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .unwrap();
-        let key = key(n);
-        let body = vec![7; BODY];
-        let (request, answer) = (Digest::of(key.as_str().as_bytes()), Digest::of(&body));
-        tx.prepare_cached("INSERT INTO t VALUES (?1, ?2, ?3, ?4)")
-            .unwrap()
-            .execute((key.as_str(), request.as_bytes(), body, answer.as_bytes()))
-            .unwrap();
-        tx.commit().unwrap();
-    }
-    begun.elapsed() / COMMITS
+    database.set_prepared_statement_cache_capacity(128);
+    database
 }
 
-fn durable_commits(state: &Path) -> Duration {
-    let mut ledger = Ledger::open(state).unwrap();
-    let begun = Instant::now();
-    for n in 0..COMMITS {
-        ledger.write(|w| serve(w, n)).unwrap();
-    }
-    begun.elapsed() / COMMITS
+fn commit_row(database: &rusqlite::Connection, n: u32) {
+    let tx = database.unchecked_transaction().unwrap();
+    let (key, body) = (key(n), vec![7; BODY]);
+    let request = Digest::of(key.as_str().as_bytes());
+    tx.prepare_cached("INSERT INTO requests (key, request, answer) VALUES (?1, ?2, ?3)")
+        .unwrap()
+        .execute((key.as_str(), request.as_bytes(), body))
+        .unwrap();
+    tx.commit().unwrap();
 }
 
+fn commit_rows(database: &rusqlite::Connection, n: u32) {
+    let tx = database.unchecked_transaction().unwrap();
+    let (key, body) = (key(n), vec![7; BODY]);
+    let request = Digest::of(key.as_str().as_bytes());
+    let (number, seal) = (i64::from(n) << 40, i64::from(n) << 7);
+    tx.prepare_cached(
+        "INSERT INTO requests (number, key, request, state, answer, seal)
+         VALUES (?1, ?2, ?3, 'answered', ?4, ?5)",
+    )
+    .unwrap()
+    .execute((number, key.as_str(), request.as_bytes(), body, seal))
+    .unwrap();
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO heads (slot, seq, changes, rows, chain)
+         VALUES (?1, ?2, ?3, ?2, ?3)",
+    )
+    .unwrap()
+    .execute((n % 1024, n, request.as_bytes()))
+    .unwrap();
+    tx.commit().unwrap();
+}
+
+/// The same requests as one writer's, in the same order, each done by whichever writer is free.
 fn grouped_commits(state: &Path) -> Duration {
     let (shared, writer) = Shared::start(Ledger::open(state).unwrap());
-    let each = 1000;
+    let (all, next) = (WRITERS * 1000, AtomicU32::new(0));
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let shared = shared.clone();
+        for _ in 0..WRITERS {
+            let (shared, next) = (shared.clone(), &next);
             scope.spawn(move || {
-                for n in 0..each {
-                    shared.write(move |w| serve(w, writer * each + n)).unwrap();
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= all {
+                        return;
+                    }
+                    shared.write(move |w| serve(w, n)).unwrap();
                 }
             });
         }
     });
-    let time = begun.elapsed() / (WRITERS * each);
+    let time = begun.elapsed() / all;
     drop(shared);
     writer.close().unwrap();
     time

@@ -10,7 +10,7 @@ use flightproof_core::Digest;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 /// Version of the tables; grows with every change of them.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 /// "FLTP": tells our file from any other SQLite file.
 const APPLICATION: i64 = 0x464c_5450;
 
@@ -23,7 +23,7 @@ pub(crate) fn bring_up_to_date(
     if pragma(connection, "application_id")? != APPLICATION {
         return Err(unreadable("another program's file"));
     }
-    match pragma(connection, "user_version")? {
+    match version(connection)? {
         VERSION => check(connection, CURRENT),
         1 => {
             check(connection, VERSION_1)?;
@@ -33,6 +33,11 @@ pub(crate) fn bring_up_to_date(
         2 => {
             check(connection, &version_2())?;
             migrate_2(connection)?;
+            bring_up_to_date(connection, identity)
+        }
+        3 => {
+            check(connection, &version_3())?;
+            migrate_3(connection)?;
             check(connection, CURRENT)
         }
         newer if newer > VERSION => Err(LedgerCode::LedgerTooNew
@@ -64,7 +69,7 @@ fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), Led
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(unreadable)?;
     // Another process may have been first.
-    if version(&tx)? == VERSION {
+    if version(&tx)? != 1 {
         return Ok(());
     }
     let admissions = "id, repository, branch, baseline, head, certificate, state, intended_at, settled_at, receipt";
@@ -96,7 +101,7 @@ fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(unreadable)?;
-    if version(&tx)? == VERSION {
+    if version(&tx)? != 2 {
         return Ok(());
     }
     let identity: [u8; 16] = tx
@@ -125,10 +130,57 @@ fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
     ))
     .map_err(unreadable)?;
     count_from(&tx, last.unwrap_or(Head::first(&identity)))?;
-    tx.pragma_update(None, "user_version", VERSION)
+    tx.pragma_update(None, "user_version", 3)
         .map_err(unreadable)?;
     tx.commit()
         .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+/// From version 3: requests move side by side, seals and all. Of the other tables the same conditions
+/// are put in other words; no row of theirs is touched, so their texts alone are written anew, in the
+/// way that SQLite's documentation of ALTER TABLE gives for it.
+fn migrate_3(connection: &mut Connection) -> Result<(), LedgerError> {
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(unreadable)?;
+    if version(&tx)? != 3 {
+        return Ok(());
+    }
+    move_requests(&tx)?;
+    let generation = pragma(&tx, "schema_version")?;
+    tx.pragma_update(None, "writable_schema", true)
+        .map_err(unreadable)?;
+    for text in CURRENT {
+        tx.execute(
+            "UPDATE sqlite_schema SET sql = ?1 WHERE sql = ?2",
+            (text, listed(text)),
+        )
+        .map_err(unreadable)?;
+    }
+    for (name, value) in [
+        ("schema_version", generation + 1),
+        ("writable_schema", 0),
+        ("user_version", VERSION),
+    ] {
+        tx.pragma_update(None, name, value).map_err(unreadable)?;
+    }
+    tx.commit()
+        .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
+}
+
+fn move_requests(tx: &Connection) -> Result<(), LedgerError> {
+    let columns = "key, request, state, lease, token, answer, answer_digest, seal";
+    let texts = CURRENT.iter().filter(|text| text.contains(" inbox "));
+    let made: Vec<&str> = texts.copied().collect();
+    tx.execute_batch(&format!(
+        "ALTER TABLE inbox RENAME TO inbox_3;
+         DROP INDEX work_in_progress;
+         {};
+         INSERT INTO inbox (number, {columns}) SELECT id, {columns} FROM inbox_3;
+         DROP TABLE inbox_3",
+        made.join(";")
+    ))
+    .map_err(unreadable)
 }
 
 /// Writes the head after `last`, which counts the rows that there are.
@@ -162,7 +214,7 @@ fn pragma(connection: &Connection, name: &str) -> Result<i64, LedgerError> {
         .map_err(unreadable)
 }
 
-fn check(connection: &Connection, tables: &[&str]) -> Result<(), LedgerError> {
+fn check(connection: &Connection, tables: &[impl AsRef<str>]) -> Result<(), LedgerError> {
     let mut select = connection
         .prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
         .map_err(unreadable)?;
@@ -171,7 +223,7 @@ fn check(connection: &Connection, tables: &[&str]) -> Result<(), LedgerError> {
         .and_then(Iterator::collect)
         .map_err(unreadable)?;
     found.sort_unstable();
-    let mut expected = tables.to_vec();
+    let mut expected: Vec<&str> = tables.iter().map(AsRef::as_ref).collect();
     expected.sort_unstable();
     if found == expected {
         return Ok(());
@@ -201,6 +253,37 @@ const ONE_PER_KEY: &str =
     "CREATE UNIQUE INDEX one_per_key ON admissions (repository, branch, baseline, head)
     WHERE state <> 'not-applied'";
 
+/// Requests in the order they came, so that those of one commit are side by side. Each is found by two
+/// indexes, of keys and of numbers made from them, which must agree that a key is new.
+const INBOX: &str = "CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    request BLOB NOT NULL CHECK (length(request) = 32),
+    state TEXT NOT NULL CHECK (state = 'working' OR state = 'answered' OR state = 'unknown' OR state = 'forgotten'),
+    lease TEXT,
+    token INTEGER,
+    answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
+    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state = 'forgotten')),
+    seal INTEGER NOT NULL
+) STRICT";
+
+const WORK_IN_PROGRESS: &str =
+    "CREATE INDEX work_in_progress ON inbox (lease) WHERE state = 'working'";
+
+/// Version 3: rows lay where their numbers put them, each on a page of its own.
+const INBOX_3: &str = "CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    request BLOB NOT NULL CHECK (length(request) = 32),
+    state TEXT NOT NULL CHECK (state IN ('working', 'answered', 'unknown', 'forgotten')),
+    lease TEXT,
+    token INTEGER,
+    answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
+    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state = 'forgotten')),
+    seal INTEGER NOT NULL
+) STRICT";
+
 /// The last commits: what each changed, how many rows there were after it, and the digest over both.
 /// The first two are absent of what version 2 wrote.
 const HEADS: &str = "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, changes BLOB CHECK (length(changes) = 32), rows INTEGER CHECK ((rows IS NULL) = (changes IS NULL)), chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT";
@@ -208,13 +291,45 @@ const HEADS: &str = "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER N
 /// Version 2: heads without a count.
 const HEADS_2: &str = "CREATE TABLE heads (slot INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL CHECK (length(chain) = 32)) STRICT";
 
-fn version_2() -> Vec<&'static str> {
-    let table = |text: &&'static str| match *text {
-        HEADS => HEADS_2,
-        other => other,
+fn version_2() -> Vec<String> {
+    let heads = |text: String| match text == HEADS {
+        true => HEADS_2.to_owned(),
+        false => text,
     };
-    CURRENT.iter().map(table).collect()
+    version_3().into_iter().map(heads).collect()
 }
+
+/// Version 3: a column's words in a list. For a list SQLite builds a table in memory each time it
+/// checks a row, which cost more than the row.
+fn version_3() -> Vec<String> {
+    let before = |text: &&str| match *text {
+        INBOX => Some(INBOX_3.to_owned()),
+        text if text.contains("ON inbox") && text != WORK_IN_PROGRESS => None,
+        text => Some(listed(text)),
+    };
+    CURRENT.iter().filter_map(before).collect()
+}
+
+fn listed(text: &str) -> String {
+    WORDS.iter().fold(text.to_owned(), |text, (column, words)| {
+        let each = |word: &&str| format!("{column} = '{word}'");
+        let now = words.iter().map(each).collect::<Vec<_>>().join(" OR ");
+        let before = format!("{column} IN ('{}')", words.join("', '"));
+        text.replace(&now, &before)
+    })
+}
+
+/// Columns with three words or more, as version 3 listed them.
+const WORDS: &[(&str, &[&str])] = &[
+    ("state", &["intended", "applied", "not-applied", "superseded", "unknown"]),
+    ("scope", &["run", "utc-day", "total"]),
+    ("state", &["reserved", "running", "reported", "settled", "unknown", "resolved", "released"]),
+    ("state", &["reported", "settled", "resolved"]),
+    ("kind", &["settled-after-release", "settled-twice", "settled-after-resolution"]),
+    ("state", &["created", "running", "passivated", "closing", "uncertain", "deleted"]),
+    ("kind", &["command", "event", "provider-call", "observation"]),
+    ("state", &["pending", "applied", "interrupted"]),
+];
 
 /// Today's tables. Each row carries `seal`, a digest of its other columns: SQLite has no checksums
 /// for the pages of its main file, and a changed bit must never read as another amount or state.
@@ -228,7 +343,7 @@ const CURRENT: &[&str] = &[
     baseline TEXT NOT NULL CHECK (length(baseline) = 40),
     head TEXT NOT NULL CHECK (length(head) = 40),
     certificate TEXT NOT NULL CHECK (length(certificate) = 64),
-    state TEXT NOT NULL CHECK (state IN ('intended', 'applied', 'not-applied', 'superseded', 'unknown')),
+    state TEXT NOT NULL CHECK (state = 'intended' OR state = 'applied' OR state = 'not-applied' OR state = 'superseded' OR state = 'unknown'),
     intended_at INTEGER NOT NULL,
     settled_at INTEGER CHECK ((settled_at IS NULL) = (state = 'intended')),
     receipt BLOB CHECK ((receipt IS NOT NULL) = (state = 'applied')),
@@ -237,7 +352,7 @@ const CURRENT: &[&str] = &[
     ONE_PER_KEY,
     "CREATE TABLE caps (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope TEXT NOT NULL CHECK (scope IN ('run', 'utc-day', 'total')),
+    scope TEXT NOT NULL CHECK (scope = 'run' OR scope = 'utc-day' OR scope = 'total'),
     micro_usd INTEGER NOT NULL CHECK (micro_usd > 0),
     micro_eur INTEGER CHECK (micro_eur > 0),
     rate INTEGER CHECK ((rate IS NULL) = (micro_eur IS NULL)),
@@ -260,9 +375,9 @@ const CURRENT: &[&str] = &[
     utc_day INTEGER NOT NULL,
     limit_micros INTEGER NOT NULL CHECK (limit_micros > 0),
     held INTEGER NOT NULL CHECK (held >= limit_micros),
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'running', 'reported', 'settled', 'unknown', 'resolved', 'released')),
-    actual INTEGER CHECK ((actual IS NOT NULL) = (state IN ('reported', 'settled', 'resolved'))),
-    evidence TEXT CHECK ((evidence IS NOT NULL) = (state IN ('reported', 'settled', 'resolved'))),
+    state TEXT NOT NULL CHECK (state = 'reserved' OR state = 'running' OR state = 'reported' OR state = 'settled' OR state = 'unknown' OR state = 'resolved' OR state = 'released'),
+    actual INTEGER CHECK ((actual IS NOT NULL) = (state = 'reported' OR state = 'settled' OR state = 'resolved')),
+    evidence TEXT CHECK ((evidence IS NOT NULL) = (state = 'reported' OR state = 'settled' OR state = 'resolved')),
     reserved_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
     seal INTEGER NOT NULL
@@ -283,7 +398,7 @@ const CURRENT: &[&str] = &[
     "CREATE TABLE incidents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     run TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('settled-after-release', 'settled-twice', 'settled-after-resolution')),
+    kind TEXT NOT NULL CHECK (kind = 'settled-after-release' OR kind = 'settled-twice' OR kind = 'settled-after-resolution'),
     claimed INTEGER NOT NULL CHECK (claimed >= 0),
     added INTEGER NOT NULL CHECK (added >= 0),
     utc_day INTEGER NOT NULL,
@@ -298,18 +413,10 @@ const CURRENT: &[&str] = &[
     expires_at INTEGER NOT NULL,
     seal INTEGER NOT NULL
 ) STRICT",
-    "CREATE TABLE inbox (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    request BLOB NOT NULL CHECK (length(request) = 32),
-    state TEXT NOT NULL CHECK (state IN ('working', 'answered', 'unknown', 'forgotten')),
-    lease TEXT,
-    token INTEGER,
-    answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
-    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state = 'forgotten')),
-    seal INTEGER NOT NULL
-) STRICT",
-    "CREATE INDEX work_in_progress ON inbox (lease) WHERE state = 'working'",
+    INBOX,
+    "CREATE UNIQUE INDEX inbox_numbers ON inbox (number)",
+    "CREATE UNIQUE INDEX inbox_keys ON inbox (key)",
+    WORK_IN_PROGRESS,
     "CREATE TABLE grants (
     id TEXT PRIMARY KEY,
     link TEXT NOT NULL UNIQUE,
@@ -365,7 +472,7 @@ const CURRENT: &[&str] = &[
     "CREATE INDEX letters_waiting ON letters (receiver, id) WHERE taken = 0",
     "CREATE TABLE sessions (
     name TEXT PRIMARY KEY,
-    state TEXT NOT NULL CHECK (state IN ('created', 'running', 'passivated', 'closing', 'uncertain', 'deleted')),
+    state TEXT NOT NULL CHECK (state = 'created' OR state = 'running' OR state = 'passivated' OR state = 'closing' OR state = 'uncertain' OR state = 'deleted'),
     changed_at INTEGER NOT NULL,
     seal INTEGER NOT NULL
 ) STRICT",
@@ -373,9 +480,9 @@ const CURRENT: &[&str] = &[
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     session TEXT NOT NULL,
     key TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('command', 'event', 'provider-call', 'observation')),
+    kind TEXT NOT NULL CHECK (kind = 'command' OR kind = 'event' OR kind = 'provider-call' OR kind = 'observation'),
     request BLOB NOT NULL CHECK (length(request) = 32),
-    state TEXT NOT NULL CHECK (state IN ('pending', 'applied', 'interrupted')),
+    state TEXT NOT NULL CHECK (state = 'pending' OR state = 'applied' OR state = 'interrupted'),
     lease TEXT NOT NULL,
     token INTEGER NOT NULL,
     outcome BLOB CHECK ((outcome IS NOT NULL) = (state = 'applied')),

@@ -5,7 +5,9 @@
 )]
 
 use flightproof_core::Digest;
-use flightproof_ledger::{AdmissionKey, Intended, Ledger, LedgerCode, LedgerError, State};
+use flightproof_ledger::{
+    AdmissionKey, Intended, Ledger, LedgerCode, LedgerError, Received, State,
+};
 use std::path::{Path, PathBuf};
 
 fn home() -> (tempfile::TempDir, PathBuf) {
@@ -72,8 +74,57 @@ fn a_ledger_put_back_from_an_old_copy_refuses() {
     assert_eq!(ledger.check().unwrap(), 2);
 }
 
+const INBOX_3: &str = "CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    request BLOB NOT NULL CHECK (length(request) = 32),
+    state TEXT NOT NULL CHECK (state IN ('working', 'answered', 'unknown', 'forgotten')),
+    lease TEXT,
+    token INTEGER,
+    answer BLOB CHECK ((answer IS NOT NULL) = (state = 'answered')),
+    answer_digest BLOB CHECK ((answer_digest IS NOT NULL) = (state = 'forgotten')),
+    seal INTEGER NOT NULL
+) STRICT";
+
+/// Makes a ledger of today one of version 3, whose conditions were lists.
+fn version_3(state: &Path) {
+    let words = [
+        ("state", "'intended', 'applied', 'not-applied', 'superseded', 'unknown'"),
+        ("scope", "'run', 'utc-day', 'total'"),
+        ("state", "'reserved', 'running', 'reported', 'settled', 'unknown', 'resolved', 'released'"),
+        ("state", "'reported', 'settled', 'resolved'"),
+        ("kind", "'settled-after-release', 'settled-twice', 'settled-after-resolution'"),
+        ("state", "'created', 'running', 'passivated', 'closing', 'uncertain', 'deleted'"),
+        ("kind", "'command', 'event', 'provider-call', 'observation'"),
+        ("state", "'pending', 'applied', 'interrupted'"),
+    ];
+    let mut sql = "sql".to_owned();
+    for (column, list) in words {
+        let now = list.split(", ").map(|word| format!("{column} = {word}"));
+        let now = now.collect::<Vec<_>>().join(" OR ").replace('\'', "''");
+        let before = format!("{column} IN ({list})").replace('\'', "''");
+        sql = format!("replace({sql}, '{now}', '{before}')");
+    }
+    poke(
+        state,
+        &format!(
+            "ALTER TABLE inbox RENAME TO inbox_4;
+             DROP INDEX work_in_progress;
+             {INBOX_3};
+             CREATE INDEX work_in_progress ON inbox (lease) WHERE state = 'working';
+             INSERT INTO inbox SELECT number, key, request, state, lease, token, answer, answer_digest, seal FROM inbox_4;
+             DROP TABLE inbox_4;
+             PRAGMA writable_schema = 1;
+             UPDATE sqlite_schema SET sql = {sql} WHERE name <> 'inbox';
+             PRAGMA writable_schema = 0;
+             PRAGMA user_version = 3;"
+        ),
+    );
+}
+
 /// Makes a ledger of today one of version 2, whose heads did not count.
 fn version_2(state: &Path) {
+    version_3(state);
     poke(
         state,
         "ALTER TABLE heads RENAME TO heads_3;
@@ -104,6 +155,46 @@ fn a_ledger_of_version_2_is_brought_up_and_counted() {
     drop(Ledger::open(&empty).unwrap());
     version_2(&empty);
     assert_eq!(Ledger::open(&empty).unwrap().check().unwrap(), 0);
+}
+
+#[test]
+fn a_ledger_of_version_3_is_brought_up_and_keeps_its_conditions() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    (0..5).for_each(|branch| intend(&mut ledger, branch));
+    let served = |ledger: &mut Ledger, n: u8| {
+        let key = format!("request-{n}").parse().unwrap();
+        ledger.serve(&key, Digest::of(&[n]), |_| Ok(vec![n]))
+    };
+    (0..20).for_each(|n| drop(served(&mut ledger, n).unwrap()));
+    ledger.forget(&"request-7".parse().unwrap()).unwrap();
+    ledger.close().unwrap();
+    version_3(&state);
+    std::thread::scope(|scope| {
+        for branch in 5..9 {
+            let state = &state;
+            scope.spawn(move || intend(&mut Ledger::open(state).unwrap(), branch));
+        }
+    });
+    let mut ledger = Ledger::open(&state).unwrap();
+    assert_eq!(ledger.head().unwrap().seq, 30);
+    intend(&mut ledger, 9);
+    assert_eq!(ledger.check().unwrap(), 30);
+    for n in 0..20 {
+        let known = match n {
+            7 => Received::Forgotten(Digest::of(&[n])),
+            n => Received::Answered(vec![n]),
+        };
+        assert_eq!(served(&mut ledger, n).unwrap(), known);
+    }
+    let other = ledger.serve(&"request-3".parse().unwrap(), Digest::of(b"x"), |_| {
+        Ok(vec![])
+    });
+    assert_eq!(code(other), LedgerCode::KeyTaken);
+    ledger.close().unwrap();
+    let file = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
+    let unheard = file.execute("UPDATE admissions SET state = 'lost'", ());
+    assert!(unheard.unwrap_err().to_string().contains("CHECK"));
 }
 
 #[test]

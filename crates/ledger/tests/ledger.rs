@@ -180,7 +180,7 @@ fn a_file_that_is_no_ledger_is_refused_and_left_alone() {
 #[test]
 fn another_version_or_other_tables_are_refused() {
     for (sql, expected) in [
-        ("PRAGMA user_version = 4", LedgerCode::LedgerTooNew),
+        ("PRAGMA user_version = 5", LedgerCode::LedgerTooNew),
         ("PRAGMA user_version = 0", LedgerCode::LedgerUnreadable),
         ("PRAGMA application_id = 7", LedgerCode::LedgerUnreadable),
         ("DROP INDEX one_per_key", LedgerCode::LedgerUnreadable),

@@ -158,17 +158,24 @@ fn an_answer_that_is_too_large_is_refused_whole() {
 }
 
 #[test]
-fn a_key_that_only_the_index_still_knows_is_not_new() {
-    let (_temp, state, mut ledger) = open();
-    let key = name("k");
-    ledger
-        .serve(&key, Digest::of(b"r"), |_| Ok(Vec::new()))
-        .unwrap();
-    // What a damaged page would do: the row is not found under its number any more.
-    let raw = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
-    raw.execute_batch("UPDATE inbox SET id = id + 1").unwrap();
-    let served = ledger.serve(&key, Digest::of(b"r"), |_| panic!("done again"));
-    assert_eq!(code(served), LedgerCode::LedgerDamaged);
+fn a_key_that_one_index_still_knows_is_not_new() {
+    // What a damaged page would do: one of the two ways to a row does not lead there any more.
+    for damage in [
+        "UPDATE inbox SET number = number + 1",
+        "UPDATE inbox SET key = 'x'",
+    ] {
+        let (_temp, state, mut ledger) = open();
+        let key = name("k");
+        ledger
+            .serve(&key, Digest::of(b"r"), |_| Ok(Vec::new()))
+            .unwrap();
+        let raw = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
+        raw.execute_batch(damage).unwrap();
+        let served = ledger.serve(&key, Digest::of(b"r"), |_| panic!("done again"));
+        assert_eq!(code(served), LedgerCode::LedgerDamaged, "{damage}");
+        let within = ledger.write(|w| w.serve(&key, Digest::of(b"r"), |_| Ok(Vec::new())));
+        assert_eq!(code(within), LedgerCode::LedgerDamaged, "{damage}");
+    }
 }
 
 #[test]
@@ -552,4 +559,15 @@ fn what_many_threads_write_at_once_is_few_commits_and_each_has_its_own_end() {
     assert_eq!(ledger.check().unwrap(), 160);
     let failed = ledger.known(&name("3/4"), Digest::of(b"r")).unwrap();
     assert_eq!(failed, None);
+}
+
+#[test]
+fn whoever_waits_for_a_writer_that_died_is_told() {
+    let (_temp, _, ledger) = open();
+    let (shared, writer) = flightproof_ledger::Shared::start(ledger);
+    let died = shared.write(|_| -> Result<(), _> { panic!("a change that panics") });
+    assert_eq!(code(died), LedgerCode::CommitUncertain);
+    let after = shared.write(|_| Ok(()));
+    assert_eq!(code(after), LedgerCode::CommitUncertain);
+    assert_eq!(code(writer.close()), LedgerCode::CloseUncertain);
 }

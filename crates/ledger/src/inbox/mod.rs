@@ -98,9 +98,9 @@ impl Ledger {
                     .update(
                         &INBOX,
                         "state = ?2, answer = NULL, answer_digest = ?3",
-                        "id = ?1",
+                        "number = ?1",
                         &[
-                            &row_id(key),
+                            &number_of(key),
                             &KeyState::Forgotten.word(),
                             Digest::of(&answer).as_bytes(),
                         ],
@@ -117,7 +117,7 @@ impl Reading<'_> {
         self.judge(key, request, self.inbox_row(key)?)
     }
 
-    /// As above, for a writer: if only the index knows the key, inserting it is refused.
+    /// As above, for a writer: if only the index of keys knows it, inserting it is refused.
     fn known_or_new(&self, key: &Name, request: Digest) -> Result<Option<Received>, LedgerError> {
         self.judge(key, request, self.row_by_number(key)?)
     }
@@ -140,15 +140,15 @@ impl Reading<'_> {
         row.received(key, effect).map(Some)
     }
 
-    /// Two structures must agree that a key is new: the rows, found by a number made from the key,
-    /// and the index of keys. A damaged page is in one of them only.
+    /// Two structures must agree that a key is new: the index of numbers made from keys, and the index
+    /// of keys. A damaged page is in one of them only.
     fn inbox_row(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
         let row = self.row_by_number(key)?;
         if row.is_some() {
             return Ok(row);
         }
         let hidden = self.first(
-            "SELECT 1 FROM inbox INDEXED BY sqlite_autoindex_inbox_1 WHERE key = ?1",
+            "SELECT 1 FROM inbox INDEXED BY inbox_keys WHERE key = ?1",
             &[key],
             |_| Ok(()),
         )?;
@@ -163,7 +163,7 @@ impl Reading<'_> {
 
     fn row_by_number(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
         let row = self
-            .sealed(&INBOX, "id = ?1", &[&row_id(key)], |row| {
+            .sealed(&INBOX, "number = ?1", &[&number_of(key)], |row| {
                 Ok(InboxRow::read(row))
             })?
             .transpose()?;
@@ -195,7 +195,7 @@ impl Writing<'_> {
         self.insert(
             &INBOX,
             &[
-                &row_id(key),
+                &number_of(key),
                 key,
                 request.as_bytes(),
                 &KeyState::Working.word(),
@@ -242,7 +242,7 @@ impl Writing<'_> {
         self.insert(
             &INBOX,
             &[
-                &row_id(key),
+                &number_of(key),
                 key,
                 request.as_bytes(),
                 &KeyState::Answered.word(),
@@ -275,8 +275,8 @@ impl Writing<'_> {
         self.update(
             &INBOX,
             "state = ?2, answer = ?3",
-            "id = ?1",
-            &[&row_id(key), &after.word(), &answer],
+            "number = ?1",
+            &[&number_of(key), &after.word(), &answer],
         )
         .map(drop)
     }
@@ -290,8 +290,8 @@ impl Writing<'_> {
             |row| row.get::<_, i64>(0),
         )?;
         let (after, _) = decide(KeyState::Working, KeyEvent::OwnerGone);
-        for id in begun {
-            self.update(&INBOX, "state = ?2", "id = ?1", &[&id, &after.word()])?;
+        for number in begun {
+            self.update(&INBOX, "state = ?2", "number = ?1", &[&number, &after.word()])?;
         }
         Ok(())
     }
@@ -302,12 +302,12 @@ const MAX_BODY: usize = 1 << 20;
 
 pub(crate) static INBOX: Table = Table::new(
     "inbox",
-    "id, key, request, state, lease, token, answer, answer_digest",
+    "number, key, request, state, lease, token, answer, answer_digest",
 );
 
 /// A number made from the key: two of a million keys share one with a chance of 1 in 20 million,
 /// and then the second is refused.
-fn row_id(key: &Name) -> i64 {
+fn number_of(key: &Name) -> i64 {
     let digest = Digest::of(key.as_str().as_bytes());
     let mut first = [0; 8];
     first.copy_from_slice(&digest.as_bytes()[..8]);

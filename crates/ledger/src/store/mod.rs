@@ -3,17 +3,19 @@
 mod connect;
 mod create;
 mod shared;
+mod transaction;
 mod writing;
 
 pub(crate) use connect::check_private;
 pub use shared::{Shared, Writer};
+use transaction::Transaction;
 use writing::Counted;
 pub use writing::{Reading, Writing};
 pub(crate) use writing::{Table, store_head};
 
 use crate::anchor::{Anchor, Head};
 use crate::{AdmissionLock, LedgerCode, LedgerError, faults};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -141,10 +143,9 @@ impl Ledger {
         query: impl FnOnce(&Reading<'_>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         self.usable()?;
-        let begun = self.connection.unchecked_transaction();
-        begun
+        Transaction::to_read(&self.connection)
             .map_err(unreadable)
-            .and_then(|tx| query(&Reading::new(&tx)))
+            .and_then(|_tx| query(&Reading::new(&self.connection)))
             .map_err(|e| of_room(&self.directory, e))
     }
 
@@ -169,11 +170,8 @@ impl Ledger {
     ) -> Result<T, LedgerError> {
         self.usable()?;
         let turn = self.anchor.turn(BUSY)?;
-        let tx = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(of_storage)?;
-        let writing = Writing::begin(&tx, &self.anchor, &self.identity, self.last)?;
+        let tx = Transaction::to_write(&self.connection).map_err(of_storage)?;
+        let writing = Writing::begin(&self.connection, &self.anchor, &self.identity, self.last)?;
         let answer = change(&writing);
         if writing.storage_failed() {
             self.poisoned = true;

@@ -1,6 +1,6 @@
 use crate::anchor::{Anchor, Head, REMEMBERED};
 use crate::seal;
-use crate::store::{of_storage, unreadable};
+use crate::store::{of_storage, transaction, unreadable};
 use crate::{LedgerCode, LedgerError};
 use flightproof_core::{Digest, Hasher};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql};
@@ -366,7 +366,7 @@ impl<'a> Writing<'a> {
         part: impl FnOnce(&Self) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         let run = |sql: &str| {
-            let done = self.reading.connection.execute_batch(sql);
+            let done = transaction::run(self.reading.connection, sql);
             done.map_err(|e| {
                 // A part that cannot be undone must not be committed with the rest.
                 self.reading.storage_failed.set(true);
