@@ -321,13 +321,47 @@ fn listed(text: &str) -> String {
 
 /// Columns with three words or more, as version 3 listed them.
 const WORDS: &[(&str, &[&str])] = &[
-    ("state", &["intended", "applied", "not-applied", "superseded", "unknown"]),
+    (
+        "state",
+        &[
+            "intended",
+            "applied",
+            "not-applied",
+            "superseded",
+            "unknown",
+        ],
+    ),
     ("scope", &["run", "utc-day", "total"]),
-    ("state", &["reserved", "running", "reported", "settled", "unknown", "resolved", "released"]),
+    (
+        "state",
+        &[
+            "reserved", "running", "reported", "settled", "unknown", "resolved", "released",
+        ],
+    ),
     ("state", &["reported", "settled", "resolved"]),
-    ("kind", &["settled-after-release", "settled-twice", "settled-after-resolution"]),
-    ("state", &["created", "running", "passivated", "closing", "uncertain", "deleted"]),
-    ("kind", &["command", "event", "provider-call", "observation"]),
+    (
+        "kind",
+        &[
+            "settled-after-release",
+            "settled-twice",
+            "settled-after-resolution",
+        ],
+    ),
+    (
+        "state",
+        &[
+            "created",
+            "running",
+            "passivated",
+            "closing",
+            "uncertain",
+            "deleted",
+        ],
+    ),
+    (
+        "kind",
+        &["command", "event", "provider-call", "observation"],
+    ),
     ("state", &["pending", "applied", "interrupted"]),
 ];
 

@@ -89,12 +89,24 @@ const INBOX_3: &str = "CREATE TABLE inbox (
 /// Makes a ledger of today one of version 3, whose conditions were lists.
 fn version_3(state: &Path) {
     let words = [
-        ("state", "'intended', 'applied', 'not-applied', 'superseded', 'unknown'"),
+        (
+            "state",
+            "'intended', 'applied', 'not-applied', 'superseded', 'unknown'",
+        ),
         ("scope", "'run', 'utc-day', 'total'"),
-        ("state", "'reserved', 'running', 'reported', 'settled', 'unknown', 'resolved', 'released'"),
+        (
+            "state",
+            "'reserved', 'running', 'reported', 'settled', 'unknown', 'resolved', 'released'",
+        ),
         ("state", "'reported', 'settled', 'resolved'"),
-        ("kind", "'settled-after-release', 'settled-twice', 'settled-after-resolution'"),
-        ("state", "'created', 'running', 'passivated', 'closing', 'uncertain', 'deleted'"),
+        (
+            "kind",
+            "'settled-after-release', 'settled-twice', 'settled-after-resolution'",
+        ),
+        (
+            "state",
+            "'created', 'running', 'passivated', 'closing', 'uncertain', 'deleted'",
+        ),
         ("kind", "'command', 'event', 'provider-call', 'observation'"),
         ("state", "'pending', 'applied', 'interrupted'"),
     ];

@@ -291,7 +291,12 @@ impl Writing<'_> {
         )?;
         let (after, _) = decide(KeyState::Working, KeyEvent::OwnerGone);
         for number in begun {
-            self.update(&INBOX, "state = ?2", "number = ?1", &[&number, &after.word()])?;
+            self.update(
+                &INBOX,
+                "state = ?2",
+                "number = ?1",
+                &[&number, &after.word()],
+            )?;
         }
         Ok(())
     }
