@@ -15,7 +15,7 @@
 
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::kernel::KernelFiles;
-use crate::{room, spawn};
+use crate::{calls, room, spawn};
 use flightproof_frame::protocol::layout;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -69,7 +69,7 @@ pub(crate) fn enter(
     }
     let end = Instant::now() + order.lifetime;
     umask(Mode::from_raw_mode(0o022));
-    spawn::hide().map_err(inside("hide"))?;
+    calls::hide().map_err(inside("hide"))?;
     fs::create_dir(SITE).map_err(inside(SITE))?;
     let (go, tell) = pipe_with(PipeFlags::CLOEXEC).map_err(inside("pipe"))?;
     match spawn::clone_session().map_err(inside("make namespaces"))? {
@@ -109,7 +109,7 @@ fn become_nobody() -> Result<(), RunnerError> {
     thread::set_thread_res_gid(gid, gid, gid).map_err(inside("setresgid"))?;
     thread::set_thread_res_uid(uid, uid, uid).map_err(inside("setresuid"))?;
     // The kernel makes a process readable again when its ids change.
-    spawn::hide().map_err(inside("hide"))?;
+    calls::hide().map_err(inside("hide"))?;
     let kept = thread::capabilities(None).map_err(inside("capget"))?;
     if kept.permitted.is_empty() && thread::set_thread_uid(Uid::ROOT).is_err() {
         return Ok(());
@@ -293,7 +293,7 @@ fn keep_capabilities() -> Result<(), RunnerError> {
         .iter()
         .map(|one| u64::from(one.bits().trailing_zeros()))
         .collect();
-    spawn::keep_in_bounding_set(&numbers).map_err(inside("bounding set"))?;
+    calls::keep_in_bounding_set(&numbers).map_err(inside("bounding set"))?;
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,

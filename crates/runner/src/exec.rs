@@ -1,9 +1,10 @@
 //! One program run: checked, prepared, driven, cleaned up after.
 
+use crate::calls::sweep;
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::pump;
-use crate::scratch::{self, Scratch};
-use crate::spawn::{Act, EmptyName, Entry, Image, spawn, sweep};
+use crate::scratch;
+use crate::spawn::{Act, EmptyName, Entry, Image, spawn};
 use crate::walls::Walls;
 use flightproof_core::{Bytes, RelPath, escape};
 use flightproof_frame::protocol::{AGENT_GRACE_MS, Exec, Outcome, Role, Status, layout};
@@ -21,13 +22,13 @@ pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerErr
         Role::Build => {
             let image = image(exec, Entry::Path(text(&exec.program)?))?;
             scratch::make_build_places()?;
-            let walls = Walls::build().map_err(inside("prepare the walls"))?;
+            let walls = Walls::build();
             run_behind(&walls, &image, exec)
         }
         Role::Agent => {
             let image = image(exec, Entry::Path(text(&exec.program)?))?;
             scratch::make_agent_places()?;
-            let walls = Walls::agent().map_err(inside("prepare the walls"))?;
+            let walls = Walls::agent();
             run_behind(&walls, &image, exec)
         }
         Role::Case => match open_program(&exec.program) {
@@ -40,15 +41,12 @@ pub(crate) fn run(exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerErr
 fn run_case(program: OwnedFd, exec: &Exec, uids: &mut CaseUids) -> Result<Outcome, RunnerError> {
     let uid = uids.fresh()?;
     let name = EmptyName::new().map_err(inside("draw an address"))?;
-    let mut walls = Walls::case(uid, Some(name.address())).map_err(inside("prepare the walls"))?;
+    let mut walls = Walls::case(uid, Some(name.address())).with_files(&exec.files);
     if let Some(folder) = &exec.tree {
         walls = walls.with_source(folder);
     }
     let image = image(exec, Entry::Opened(program, name))?;
-    let scratch = Scratch::open(uid, &exec.files)?;
-    let outcome = run_behind(&walls, &image, exec);
-    scratch.close()?;
-    outcome
+    run_behind(&walls, &image, exec)
 }
 
 fn open_program(name: &str) -> rustix::io::Result<OwnedFd> {
@@ -73,7 +71,7 @@ fn never_started(reason: String) -> Outcome {
     }
 }
 
-fn run_behind(walls: &Walls, image: &Image, exec: &Exec) -> Result<Outcome, RunnerError> {
+fn run_behind(walls: &Walls<'_>, image: &Image, exec: &Exec) -> Result<Outcome, RunnerError> {
     let (ends, wires) = pump::wires(exec.selector)?;
     let child = spawn(&ends, walls, &Act::Execute(image)).map_err(inside("clone"))?;
     drop(ends);

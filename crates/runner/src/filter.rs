@@ -1,11 +1,7 @@
 //! System calls a program behind the walls may not make, as data.
 
+use crate::bpf::{self, Answer, Condition, Program, Rule, Rules};
 use crate::spawn::PROGRAM;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
-};
-use std::collections::BTreeMap;
 use std::os::raw::c_int;
 
 /// Who the filter is for.
@@ -21,29 +17,30 @@ pub(crate) enum Audience {
     Case(Option<u64>),
 }
 
-/// The programs to install, in this order. The strictest answer of all wins.
-pub(crate) fn programs(audience: Audience) -> Result<Vec<BpfProgram>, String> {
-    let mut list = vec![unknown_numbers()];
-    for (errno, rules) in [
-        (libc::EPERM, refused(audience)?),
-        (libc::EACCES, closed(audience)?),
-        (libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])])),
-    ] {
-        list.push(compile(rules, SeccompAction::Errno(errno.unsigned_abs()))?);
+/// The filter to install. Where several lists name a call, the strictest answers first.
+pub(crate) fn program(audience: Audience) -> Program {
+    let mut rules = Rules::new();
+    let lists = [
+        deadly(audience),
+        absent(),
+        closed(audience),
+        refused(audience),
+    ];
+    for (number, rule) in lists.into_iter().flatten() {
+        // The numbers of all calls are small and positive.
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        rules.entry(number).or_default().push(rule);
     }
-    if let Audience::Case(_) = audience {
-        list.push(compile(deadly()?, SeccompAction::KillProcess)?);
-    }
-    Ok(list)
+    bpf::program(&rules, LAST_KNOWN_CALL)
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+/// Rules with the call each is about.
+type List = Vec<(i64, Rule)>;
 
-fn compile(rules: Rules, action: SeccompAction) -> Result<BpfProgram, String> {
-    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| e.to_string())?;
-    SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
-        .and_then(TryInto::try_into)
-        .map_err(|e| e.to_string())
+/// Refused with this error number, if every condition is met.
+fn rule(errno: c_int, when: &[Condition]) -> Rule {
+    let (when, answer) = (when.to_vec(), Answer::Errno(errno));
+    Rule { when, answer }
 }
 
 /// Calls that are refused whatever their arguments.
@@ -138,154 +135,115 @@ const DEADLY_FAMILIES: &[c_int] = &[
     libc::AF_XDP,
 ];
 
-fn refused(audience: Audience) -> Result<Rules, String> {
-    let mut rules: Rules = REFUSED.iter().map(|number| (*number, vec![])).collect();
-    let namespaces = NAMESPACES.iter().map(|flag| {
-        let flag = u64::from(flag.unsigned_abs());
-        rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
-    });
-    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
-    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
-    let other_family = || rule(&[(0, SeccompCmpOp::Ne, unix)]);
-    rules.insert(
-        libc::SYS_socket,
-        match audience {
-            Audience::Agent => all_but_streams(unix)?,
-            _ => vec![other_family()?],
-        },
-    );
-    rules.insert(libc::SYS_socketpair, vec![other_family()?]);
-    rules.insert(libc::SYS_personality, vec![change_of_personality()?]);
+fn refused(audience: Audience) -> List {
+    let refused = |when: &[Condition]| rule(libc::EPERM, when);
+    let mut list: List = REFUSED.iter().map(|call| (*call, refused(&[]))).collect();
+    list.extend(NAMESPACES.iter().map(|flag| {
+        let flag = flag.unsigned_abs();
+        let set = Condition::Masked {
+            argument: 0,
+            mask: flag,
+            is: flag,
+        };
+        (libc::SYS_clone, refused(&[set]))
+    }));
+    let other_family = [Condition::IsNot(0, UNIX)];
+    if audience == Audience::Agent {
+        list.extend(all_but_streams().map(|when| (libc::SYS_socket, refused(&when))));
+    } else {
+        list.push((libc::SYS_socket, refused(&other_family)));
+    }
+    list.push((libc::SYS_socketpair, refused(&other_family)));
+    // Asking (`0xffffffff`) and setting the ordinary one (0) change nothing.
+    let change = [Condition::IsNot(0, 0), Condition::IsNot(0, u32::MAX)];
+    list.push((libc::SYS_personality, refused(&change)));
     if let Audience::Case(entry) = audience {
         // A program written to memory would run without ever having been promoted.
-        rules.insert(libc::SYS_execveat, other_entries(entry)?);
+        list.extend(other_entries(entry).map(|when| (libc::SYS_execveat, refused(&when))));
         // A core limit of 0 would start the host's core handler for the case. Reading limits is fine.
-        rules.insert(libc::SYS_setrlimit, vec![]);
-        rules.insert(
-            libc::SYS_prlimit64,
-            vec![rule(&[(2, SeccompCmpOp::Ne, 0)])?],
-        );
+        list.push((libc::SYS_setrlimit, refused(&[])));
+        list.push((libc::SYS_prlimit64, refused(&[Condition::Differs(2, 0)])));
     }
-    Ok(rules)
+    list
 }
 
 /// Every socket but plain TCP over IPv4, and those of one's own family, which have an errno of their
 /// own.
-fn all_but_streams(unix: u64) -> Result<Vec<SeccompRule>, String> {
-    let number = |n: c_int| u64::from(n.unsigned_abs());
-    let inet = number(libc::AF_INET);
-    let foreign = rule(&[(0, SeccompCmpOp::Ne, unix), (0, SeccompCmpOp::Ne, inet)])?;
-    let other_protocol = rule(&[
-        (0, SeccompCmpOp::Eq, inet),
-        (2, SeccompCmpOp::Ne, 0),
-        (2, SeccompCmpOp::Ne, number(libc::IPPROTO_TCP)),
-    ])?;
-    let stream = number(libc::SOCK_STREAM);
+fn all_but_streams() -> impl Iterator<Item = Vec<Condition>> {
+    let inet = Condition::Is(0, libc::AF_INET.unsigned_abs());
+    let foreign = vec![
+        Condition::IsNot(0, UNIX),
+        Condition::IsNot(0, libc::AF_INET.unsigned_abs()),
+    ];
+    let other_protocol = vec![
+        inet,
+        Condition::IsNot(2, 0),
+        Condition::IsNot(2, libc::IPPROTO_TCP.unsigned_abs()),
+    ];
+    let stream = libc::SOCK_STREAM.unsigned_abs();
     let other_types = (0..=SOCKET_TYPES)
-        .filter(|kind| *kind != stream)
-        .map(|kind| {
-            let is_type = SeccompCmpOp::MaskedEq(SOCKET_TYPES);
-            rule(&[(0, SeccompCmpOp::Eq, inet), (1, is_type, kind)])
+        .filter(move |kind| *kind != stream)
+        .map(move |is| {
+            let (argument, mask) = (1, SOCKET_TYPES);
+            vec![inet, Condition::Masked { argument, mask, is }]
         });
-    let mut rules = vec![foreign, other_protocol];
-    rules.extend(other_types.collect::<Result<Vec<_>, _>>()?);
-    Ok(rules)
+    [foreign, other_protocol].into_iter().chain(other_types)
 }
 
+const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
 /// The bits of a socket's type that are not flags.
-const SOCKET_TYPES: u64 = 0xf;
-
-/// Asking (`0xffffffff`) and setting the ordinary one (0) change nothing.
-fn change_of_personality() -> Result<SeccompRule, String> {
-    let (ordinary, ask) = (0, u64::from(u32::MAX));
-    rule(&[(0, SeccompCmpOp::Ne, ordinary), (0, SeccompCmpOp::Ne, ask)])
-}
+const SOCKET_TYPES: u32 = 0xf;
 
 /// Every `execveat` but the one that starts the program. Where the path lies in memory is drawn at
 /// random for each run: the program can neither read the address nor try all of them.
-fn other_entries(entry: Option<u64>) -> Result<Vec<SeccompRule>, String> {
-    let Some(address) = entry else {
-        return Ok(vec![]);
+fn other_entries(entry: Option<u64>) -> impl Iterator<Item = Vec<Condition>> {
+    let refused = match entry {
+        None => vec![vec![]],
+        Some(address) => vec![
+            vec![Condition::IsNot(0, PROGRAM.unsigned_abs())],
+            vec![Condition::Differs(1, address)],
+            vec![Condition::IsNot(4, libc::AT_EMPTY_PATH.unsigned_abs())],
+        ],
     };
-    let descriptor = u64::from(PROGRAM.unsigned_abs());
-    let by_descriptor = u64::from(libc::AT_EMPTY_PATH.unsigned_abs());
-    let elsewhere = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
-    Ok(vec![
-        rule(&[(0, SeccompCmpOp::Ne, descriptor)])?,
-        SeccompRule::new(vec![elsewhere.map_err(|e| e.to_string())?]).map_err(|e| e.to_string())?,
-        rule(&[(4, SeccompCmpOp::Ne, by_descriptor)])?,
-    ])
+    refused.into_iter()
 }
 
 /// What is refused with the errno of a file one may not open: a socket of one's own family, and to
 /// a case every program. Socket pairs stay: they reach only who already holds the other end.
-fn closed(audience: Audience) -> Result<Rules, String> {
-    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
-    let socket = rule(&[(0, SeccompCmpOp::Eq, unix)])?;
-    let mut rules = BTreeMap::from([(libc::SYS_socket, vec![socket])]);
+fn closed(audience: Audience) -> List {
+    let socket = rule(libc::EACCES, &[Condition::Is(0, UNIX)]);
+    let mut list = vec![(libc::SYS_socket, socket)];
     if let Audience::Case(_) = audience {
         // The loader is a program as well, and maps whatever file it is handed.
-        rules.insert(libc::SYS_execve, vec![]);
+        list.push((libc::SYS_execve, rule(libc::EACCES, &[])));
     }
-    Ok(rules)
+    list
 }
 
-fn deadly() -> Result<Rules, String> {
-    let families = DEADLY_FAMILIES
-        .iter()
-        .map(|family| rule(&[(0, SeccompCmpOp::Eq, u64::from(family.unsigned_abs()))]));
-    Ok(BTreeMap::from([(
-        libc::SYS_socket,
-        families.collect::<Result<_, _>>()?,
-    )]))
+/// Calls that do not exist: the flags of this one are in memory, where no filter sees them.
+fn absent() -> List {
+    vec![(libc::SYS_clone3, rule(libc::ENOSYS, &[]))]
 }
 
-/// All conditions at once, on the low 32 bits of each argument: that is what the kernel looks at.
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
-    conditions
-        .iter()
-        .map(|(argument, operator, value)| {
-            SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
-        })
-        .collect::<Result<_, _>>()
-        .and_then(SeccompRule::new)
-        .map_err(|e| e.to_string())
+fn deadly(audience: Audience) -> List {
+    let Audience::Case(_) = audience else {
+        return Vec::new();
+    };
+    let ends = |family: &c_int| {
+        let (when, answer) = (vec![Condition::Is(0, family.unsigned_abs())], Answer::Kill);
+        (libc::SYS_socket, Rule { when, answer })
+    };
+    DEADLY_FAMILIES.iter().map(ends).collect()
 }
 
 /// The newest call this list was written against (`mseal`, Linux 6.10). Later ones do not exist for
 /// a program behind the walls, and neither does the x32 interface, whose numbers start at 2^30.
 const LAST_KNOWN_CALL: u32 = 462;
 
-/// `if number > LAST_KNOWN_CALL { ENOSYS } else { allow }`. The other programs check the architecture.
-fn unknown_numbers() -> BpfProgram {
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    let answer = |code| step(BPF_RETURN, 0, 0, code);
-    vec![
-        step(BPF_LOAD_WORD, 0, 0, OFFSET_OF_NUMBER),
-        step(BPF_JUMP_IF_GREATER, 0, 1, LAST_KNOWN_CALL),
-        answer(u32::from(SeccompAction::Errno(libc::ENOSYS.unsigned_abs()))),
-        answer(u32::from(SeccompAction::Allow)),
-    ]
-}
-
-/// `BPF_LD | BPF_W | BPF_ABS`
-const BPF_LOAD_WORD: u16 = 0x20;
-/// `BPF_JMP | BPF_JGT | BPF_K`
-const BPF_JUMP_IF_GREATER: u16 = 0x25;
-/// `BPF_RET | BPF_K`
-const BPF_RETURN: u16 = 0x06;
-/// Where `struct seccomp_data` holds the number of the call.
-const OFFSET_OF_NUMBER: u32 = 0;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What a filter looks at: number, architecture, arguments.
-    #[cfg(target_arch = "x86_64")]
-    const ARCH: u32 = 0xc000_003e;
-    #[cfg(target_arch = "aarch64")]
-    const ARCH: u32 = 0xc000_00b7;
+    use crate::bpf::tests::{OURS, verdict, walk};
 
     const CASE: Audience = Audience::Case(None);
     const ALLOW: u32 = 0x7fff_0000;
@@ -295,47 +253,12 @@ mod tests {
         0x0005_0000 | number.unsigned_abs()
     }
 
-    /// An interpreter of the few instructions these programs use.
-    fn verdict(program: &BpfProgram, number: u32, arch: u32, arguments: [u64; 6]) -> u32 {
-        let mut data = Vec::new();
-        data.extend(number.to_ne_bytes());
-        data.extend(arch.to_ne_bytes());
-        data.extend(0u64.to_ne_bytes());
-        arguments.iter().for_each(|a| data.extend(a.to_ne_bytes()));
-        let (mut at, mut acc) = (0usize, 0u32);
-        loop {
-            let step = &program[at];
-            at += 1;
-            let mut jump = |yes: bool| at += usize::from(if yes { step.jt } else { step.jf });
-            match step.code {
-                0x20 => {
-                    let from = step.k as usize;
-                    acc = u32::from_ne_bytes(data[from..from + 4].try_into().unwrap());
-                }
-                0x54 => acc &= step.k,
-                0x05 => at += step.k as usize,
-                0x15 => jump(acc == step.k),
-                0x25 => jump(acc > step.k),
-                0x35 => jump(acc >= step.k),
-                0x06 => return step.k,
-                other => panic!("instruction {other:#x} is not interpreted"),
-            }
-        }
-    }
-
-    /// The strictest answer of all programs, as the kernel takes it.
     fn answer(audience: Audience, number: i64, arguments: [u64; 6]) -> u32 {
-        answer_raw(audience, u32::try_from(number).unwrap(), ARCH, arguments)
+        answer_raw(audience, u32::try_from(number).unwrap(), OURS, arguments)
     }
 
     fn answer_raw(audience: Audience, number: u32, arch: u32, arguments: [u64; 6]) -> u32 {
-        let order = |v: &u32| i64::from((*v & 0xffff_0000).cast_signed());
-        programs(audience)
-            .unwrap()
-            .iter()
-            .map(|p| verdict(p, number, arch, arguments))
-            .min_by_key(order)
-            .unwrap()
+        verdict(&program(audience), number, arch, arguments)
     }
 
     fn first(argument: c_int) -> [u64; 6] {
@@ -454,10 +377,10 @@ mod tests {
     #[test]
     fn calls_newer_than_the_list_and_other_interfaces_do_not_exist() {
         let newer = LAST_KNOWN_CALL + 1;
-        assert_eq!(answer_raw(CASE, newer, ARCH, [0; 6]), errno(libc::ENOSYS));
+        assert_eq!(answer_raw(CASE, newer, OURS, [0; 6]), errno(libc::ENOSYS));
         let x32_socket = 0x4000_0000 + 41;
         assert_eq!(
-            answer_raw(CASE, x32_socket, ARCH, first(2)),
+            answer_raw(CASE, x32_socket, OURS, first(2)),
             errno(libc::ENOSYS)
         );
         let i386 = 0x4000_0003;
@@ -492,5 +415,18 @@ mod tests {
         ] {
             assert_eq!(entered(other), errno(libc::EPERM), "{other:?}");
         }
+    }
+
+    /// The kernel walks a new filter for every number: in a list, the way to the last would be ten
+    /// times as long.
+    #[test]
+    fn the_way_to_every_answer_is_short() {
+        let program = program(CASE);
+        for number in 0..=LAST_KNOWN_CALL {
+            let (_, taken) = walk(&program, number, OURS, [0; 6]);
+            assert!(taken < 60, "{number}: {taken} of {}", program.len());
+        }
+        let all = |number| walk(&program, number, OURS, [0; 6]).1;
+        assert!((0..=LAST_KNOWN_CALL).map(all).sum::<usize>() < 24 * 463);
     }
 }

@@ -3,18 +3,17 @@
 //! A reading is what happened, whatever it was. Acts named `may-…` are the positive twins: they
 //! must work, or a wall that refuses everything would pass.
 
+use crate::calls::{attempt, is_open, sweep, unshare_user};
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::exec::CaseUids;
 use crate::pump;
-use crate::scratch::Scratch;
-use crate::spawn::{self, Act, attempt, in_child, is_open, spawn, sweep};
+use crate::spawn::{Act, in_child, spawn};
 use crate::walls::Walls;
 use flightproof_core::{escape, parse_strict};
 use flightproof_frame::protocol::{ExecLimits, Outcome, ProbeReading, Status, layout};
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use rustix::process::{Pid, Uid};
-use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::raw::{c_int, c_long};
@@ -31,14 +30,12 @@ const LIMITS: ExecLimits = ExecLimits {
 /// Tries every act under the walls of a case with a fresh uid.
 pub(crate) fn probe(uids: &mut CaseUids) -> Result<Vec<ProbeReading>, RunnerError> {
     let uid = uids.fresh()?;
-    let walls = Walls::case(uid, None).map_err(inside("prepare the walls"))?;
-    let scratch = Scratch::open(uid, &BTreeMap::new())?;
+    let walls = Walls::case(uid, None);
     let (ends, wires) = pump::wires(None)?;
     let child = spawn(&ends, &walls, &Act::Inside(&report)).map_err(inside("clone"))?;
     drop(ends);
     let outcome = pump::drive(&child, wires, &[], &LIMITS, None);
     sweep()?;
-    scratch.close()?;
     readings(&outcome?)
 }
 
@@ -131,7 +128,7 @@ const ACTS: &[(&str, Attempt)] = &[
         any((3..MAX_DESCRIPTOR).find(|n| is_open(*n)))
     }),
     // Kernel surface. Refused means: before the kernel looked at the arguments.
-    ("user-namespace", || errno(spawn::unshare_user())),
+    ("user-namespace", || errno(unshare_user())),
     ("mount-tmpfs", mount),
     ("io-uring", || {
         call(libc::SYS_io_uring_setup, [1, 0, 0, 0, 0])

@@ -1,9 +1,11 @@
 //! The conversation with one running program: its input, its output, its end.
 
+use crate::calls::signal_everybody;
 use crate::code::{RunnerError, inside};
-use crate::spawn::{Child, Ends, FAILED, MAX_REASON, SelectorEnds, WAITED, signal_everybody};
+use crate::spawn::{Child, Ends, FAILED, MAX_REASON, SelectorEnds, WAITED};
 use flightproof_core::Bytes;
 use flightproof_frame::protocol::{ExecLimits, Outcome, Status};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -286,17 +288,18 @@ impl Capture {
     /// Takes one piece without waiting. False when there was none.
     fn take(&mut self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
-        let mut buffer = [0; PIECE];
-        match rustix::io::read(pipe.as_fd(), &mut buffer) {
+        let room = self.limit - self.kept.len();
+        // One byte more than there is room for tells that it is over.
+        self.kept.reserve(PIECE.min(room.saturating_add(1)));
+        match rustix::io::read(pipe.as_fd(), spare_capacity(&mut self.kept)) {
             Ok(0) => {
                 self.at_end = true;
                 self.pipe = None;
                 false
             }
             Ok(read) => {
-                let room = self.limit - self.kept.len();
                 self.over = read > room;
-                self.kept.extend(&buffer[..read.min(room)]);
+                self.kept.truncate(self.limit);
                 true
             }
             Err(_nothing_now) => false,

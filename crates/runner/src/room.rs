@@ -9,13 +9,16 @@
 //! which programs wait: enough to behave while being judged and to fall over among the mutants. In
 //! here everything is either the machine's, and older than the session, or as old as the run.
 
+use crate::scratch;
 use crate::walls::BUILD;
+use flightproof_core::{Bytes, RelPath};
 use flightproof_frame::protocol::layout;
 use rustix::fs::{CWD, FileType, Mode, mknodat, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
 };
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +27,7 @@ use std::path::Path;
 /// Where the tree is put together; the session has a mount point there that nobody uses.
 const SITE: &str = "/tmp";
 /// What of the session is in it, each as it is there: a link, a directory, a device.
-const SHOWN: [&str; 15] = [
+const SHOWN: [&str; 14] = [
     "/usr/bin",
     "/usr/lib",
     "/usr/lib32",
@@ -39,19 +42,24 @@ const SHOWN: [&str; 15] = [
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    layout::CASE,
 ];
 
 /// Moves the calling process, which is alone in its mount namespace, into a tree of its own, with
-/// these places of the session beside the usual ones.
-pub(crate) fn enter(more: &[&str]) -> Result<(), String> {
+/// these places of the session beside the usual ones, and a scratch of `uid` with these files.
+pub(crate) fn enter(
+    more: &[&str],
+    uid: u32,
+    files: &BTreeMap<RelPath, Bytes>,
+) -> Result<(), String> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", SITE, "tmpfs", flags, c"mode=0755,size=64k")
         .map_err(|e| format!("mount {SITE}: {e}"))?;
-    SHOWN
-        .iter()
-        .chain(more)
-        .try_for_each(|shown| show(SITE, shown).map_err(|e| format!("show {shown}: {e}")))?;
+    for shown in SHOWN.iter().chain(more) {
+        show(SITE, shown).map_err(|e| format!("show {shown}: {e}"))?;
+    }
+    let case = format!("{SITE}{}", layout::CASE);
+    fs::create_dir(&case).map_err(|e| format!("{case}: {e}"))?;
+    scratch::lay(Path::new(&case), uid, files)?;
     turn(SITE, flags).map_err(|e| format!("change the root: {e}"))
 }
 
@@ -99,18 +107,28 @@ pub(crate) fn show(site: &str, shown: &str) -> std::io::Result<()> {
     };
     let place = format!("{site}{shown}");
     let place = Path::new(&place);
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent)?;
-    }
     if is.is_symlink() {
-        return symlink(fs::read_link(shown)?, place);
+        let target = fs::read_link(shown)?;
+        return below_parents(place, || symlink(&target, place));
     }
     if is.is_dir() {
-        fs::create_dir(place)?;
+        below_parents(place, || fs::create_dir(place))?;
         return Ok(mount_bind_recursive(shown, place)?);
     }
-    mknodat(CWD, place, FileType::RegularFile, Mode::RUSR, 0)?;
+    let file = || Ok(mknodat(CWD, place, FileType::RegularFile, Mode::RUSR, 0)?);
+    below_parents(place, file)?;
     Ok(mount_bind(shown, place)?)
+}
+
+/// Makes `place`, and the directories it lies in first where they are missing.
+fn below_parents(place: &Path, make: impl Fn() -> std::io::Result<()>) -> std::io::Result<()> {
+    match (make(), place.parent()) {
+        (Err(error), Some(parent)) if error.kind() == std::io::ErrorKind::NotFound => {
+            fs::create_dir_all(parent)?;
+            make()
+        }
+        (made, _) => made,
+    }
 }
 
 /// The old root ends up above the new one at the same place, and is taken away with all below it.

@@ -3,7 +3,7 @@
 use crate::code::{RunnerCode, RunnerError, inside};
 use crate::exec::{self, CaseUids};
 use crate::kernel::KernelFiles;
-use crate::{container, probe, promote, put, spawn, unpack};
+use crate::{calls, container, probe, promote, put, unpack};
 use flightproof_core::{Code, parse_strict};
 use flightproof_frame::FrameError;
 use flightproof_frame::channel::{MAX_BODY_BYTES, RunnerChannel};
@@ -46,14 +46,16 @@ fn run(kernel: KernelFiles) -> Result<(), RunnerError> {
         );
         return Err(RunnerCode::NotASession.refuse(who));
     }
-    spawn::hide().map_err(inside("hide"))?;
+    calls::hide().map_err(inside("hide"))?;
+    // It executes nothing itself, and whoever it starts drops what is left.
+    calls::drop_bounding_set().map_err(inside("bounding set"))?;
     umask(Mode::from_raw_mode(0o022));
     let mut channel = take_channel()?;
     close_work()?;
     let hello = Hello {
         protocol: PROTOCOL.to_owned(),
         pid: getpid().as_raw_nonzero().get().unsigned_abs(),
-        landlock_abi: spawn::landlock_abi(),
+        landlock_abi: calls::landlock_abi(),
     };
     channel.hello(&json(&hello)?).map_err(broken)?;
     serve(&mut channel, &kernel)

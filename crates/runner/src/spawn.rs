@@ -1,4 +1,5 @@
-//! Starting a program in its own pid, IPC and mount namespace. All of the crate's `unsafe` is here.
+//! Starting a program in its own pid, IPC and mount namespace. All of the crate's `unsafe` is here and
+//! in [`crate::calls`].
 //!
 //! The runner has one thread, always: what `fork` and `clone` copy is therefore complete and
 //! consistent, and the children below may allocate and take locks. Neither child ever returns into
@@ -10,11 +11,10 @@
 //!    └────────── status pipe ◀──────────┴─────────────────────────────────┘ (closed by execve)
 //! ```
 
-use crate::code::{RunnerCode, RunnerError};
 use crate::walls::Walls;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{DumpableBehavior, Pid, Signal, set_dumpable_behavior};
+use rustix::process::Pid;
 use std::ffi::CString;
 use std::io;
 use std::os::raw::{c_char, c_int, c_long, c_uint};
@@ -159,7 +159,7 @@ pub(crate) const PROGRAM: c_int = 6;
 const ABOVE: c_int = 16;
 
 /// Starts `act` behind `walls`.
-pub(crate) fn spawn(ends: &Ends, walls: &Walls, act: &Act<'_>) -> io::Result<Child> {
+pub(crate) fn spawn(ends: &Ends, walls: &Walls<'_>, act: &Act<'_>) -> io::Result<Child> {
     let (status, status_write) = pipe_with(PipeFlags::CLOEXEC)?;
     match clone_namespace()? {
         None => init(ends, &status_write, walls, act),
@@ -168,7 +168,7 @@ pub(crate) fn spawn(ends: &Ends, walls: &Walls, act: &Act<'_>) -> io::Result<Chi
 }
 
 /// The life of the namespace's first process. Whatever fails, it ends here.
-fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
+fn init(ends: &Ends, status: &OwnedFd, walls: &Walls<'_>, act: &Act<'_>) -> ! {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Err(error) = arrange_descriptors(ends, status, act.program()) {
             return report_failure(status.as_fd(), &format!("descriptors: {error}"));
@@ -176,10 +176,9 @@ fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
         if let Err(reason) = walls.make_tree() {
             return report_failure(arranged_status(), &reason);
         }
-        match fork() {
+        match begin(walls, act) {
             Err(error) => report_failure(arranged_status(), &format!("fork: {error}")),
-            Ok(None) => program(walls, act),
-            Ok(Some(program)) => {
+            Ok(program) => {
                 close_range(0, SELECTOR_WRITE);
                 close_range(PROGRAM, PROGRAM);
                 report_end(program);
@@ -189,8 +188,19 @@ fn init(ends: &Ends, status: &OwnedFd, walls: &Walls, act: &Act<'_>) -> ! {
     exit_now(0)
 }
 
+/// Starts the program's process.
+fn begin(walls: &Walls<'_>, act: &Act<'_>) -> io::Result<c_int> {
+    match act {
+        Act::Execute(_) => lend(&mut || program(walls, act)),
+        Act::Inside(_) => match fork()? {
+            None => program(walls, act),
+            Some(program) => Ok(program),
+        },
+    }
+}
+
 /// The life of the program's process up to `execve`.
-fn program(walls: &Walls, act: &Act<'_>) -> ! {
+fn program(walls: &Walls<'_>, act: &Act<'_>) -> ! {
     let status = catch_unwind(AssertUnwindSafe(|| {
         reset_signals();
         match rustix::process::setsid() {
@@ -350,6 +360,65 @@ fn fork() -> io::Result<Option<c_int>> {
     }
 }
 
+/// Runs `body` in a child that has this process's memory on loan, and goes on when the child has
+/// executed another program or ended. A copy that lives for a millisecond costs more than all else.
+fn lend(body: &mut dyn FnMut()) -> io::Result<c_int> {
+    extern "C" fn child(body: *mut libc::c_void) -> c_int {
+        // SAFETY: it points to `body` below, which outlives the loan.
+        let body = unsafe { &mut *body.cast::<&mut dyn FnMut()>() };
+        body();
+        c_int::from(NOT_STARTED)
+    }
+    let mut body = body;
+    let stack = Stack::new()?;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child runs on a stack of its own, and this process, which has one thread, stands
+    // still until the child has left the memory. The child never returns: it executes or ends.
+    let pid = unsafe { libc::clone(child, stack.top(), flags, (&raw mut body).cast()) };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(pid)
+}
+
+/// A stack for a child that borrows memory, above a page that nobody may touch.
+struct Stack(*mut libc::c_void);
+
+impl Stack {
+    fn new() -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        // SAFETY: new memory at a place of the kernel's choice.
+        let base = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), STACK, access, flags, -1, 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Self(base);
+        // SAFETY: the lowest page of what was just mapped.
+        if unsafe { libc::mprotect(base, PAGE, libc::PROT_NONE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(stack)
+    }
+
+    /// Stacks grow down. The end of a mapping is aligned for anything.
+    fn top(&self) -> *mut libc::c_void {
+        self.0.wrapping_byte_add(STACK)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: this value's own memory; the child has left it.
+        unsafe { libc::munmap(self.0, STACK) };
+    }
+}
+
+/// Bytes of a child's stack with the page below it: walls and their errors take a few KiB.
+const STACK: usize = 512 << 10;
+
 /// Runs `body` in a child of its own and returns its raw wait status.
 pub(crate) fn in_child(body: impl FnOnce() -> u8) -> io::Result<c_int> {
     let Some(pid) = fork()? else {
@@ -409,136 +478,13 @@ fn execute(image: &Image) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Takes every capability out of the bounding set.
-pub(crate) fn drop_bounding_set() -> io::Result<()> {
-    keep_in_bounding_set(&[])
-}
-
-/// Takes every other capability out of the bounding set.
-pub(crate) fn keep_in_bounding_set(kept: &[libc::c_ulong]) -> io::Result<()> {
-    for capability in (0..=MAX_CAPABILITY).filter(|number| !kept.contains(number)) {
-        // SAFETY: numbers only.
-        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
-        let error = io::Error::last_os_error();
-        // The kernel's last capability is not known here: beyond it every number is invalid.
-        if done != 0 && error.raw_os_error() != Some(libc::EINVAL) {
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-/// Capability sets have 64 bits.
-const MAX_CAPABILITY: libc::c_ulong = 63;
-
-/// The kernel's Landlock ABI, 0 where there is none.
-pub(crate) fn landlock_abi() -> u32 {
-    const VERSION: c_uint = 1;
-    // SAFETY: with this flag the kernel reads no memory.
-    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0usize, 0usize, VERSION) };
-    u32::try_from(abi).unwrap_or(0)
-}
-
-/// Tries a system call with small numbers only, and says whether it was let through. No argument
-/// can be an address of this process: the lowest page it may map lies above 16 bits, and negative
-/// numbers are in the kernel's half.
-pub(crate) fn attempt(number: c_long, arguments: [i16; 5]) -> io::Result<()> {
-    let [a, b, c, d, e] = arguments.map(c_long::from);
-    // SAFETY: see above; a call that wants memory fails with EFAULT.
-    if unsafe { libc::syscall(number, a, b, c, d, e) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// Tries to enter a user namespace of its own: only the probe asks, to be refused.
-pub(crate) fn unshare_user() -> rustix::io::Result<()> {
-    // SAFETY: no memory or descriptor table is shared with anybody; nothing is left to be unshared
-    // behind somebody's back.
-    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER) }
-}
-
-/// Whether this process has a descriptor of this number.
-pub(crate) fn is_open(descriptor: c_int) -> bool {
-    // SAFETY: asking for flags changes nothing.
-    unsafe { libc::fcntl(descriptor, libc::F_GETFD) >= 0 }
-}
-
-/// Sends a signal to every process the runner can see but itself. The first process of a run's
-/// namespace takes none that it has not asked for.
-///
-/// # Errors
-/// This is not the first process: others than the session's would be reached.
-pub(crate) fn signal_everybody(signal: Signal) -> Result<(), RunnerError> {
-    if rustix::process::getpid() != Pid::INIT {
-        return Err(RunnerCode::Inside.refuse("only the first process signals everybody"));
-    }
-    // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
-    // That nobody is left is no error.
-    unsafe { libc::kill(-1, signal.as_raw()) };
-    Ok(())
-}
-
-/// Kills and reaps every process the runner can see, and proves that nobody is left.
-///
-/// Only as pid 1: there, everybody is the session and nobody else.
-pub(crate) fn sweep() -> Result<(), RunnerError> {
-    if (0..MAX_SWEEPS).any(|_round| is_alone()) {
-        return Ok(());
-    }
-    Err(RunnerCode::Inside.refuse("processes of a finished run are still there"))
-}
-
-fn is_alone() -> bool {
-    if rustix::process::getpid() != Pid::INIT {
-        return false;
-    }
-    // SAFETY: numbers only. As pid 1 this reaches the processes of this namespace, never itself.
-    let nobody = unsafe { libc::kill(-1, libc::SIGKILL) } < 0
-        && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-    reap();
-    nobody
-}
-
-/// Rounds of killing and reaping: a run's own init is reaped before the first, so the first finds
-/// nobody unless something is wrong.
-const MAX_SWEEPS: usize = 1_000;
-
-fn reap() {
-    let mut status: c_int = 0;
-    // SAFETY: the pointer is to a live local.
-    while unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } > 0 {}
-}
-
-/// Hides the runner's memory from everybody who is not the kernel.
-pub(crate) fn hide() -> io::Result<()> {
-    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::dumpable_behavior;
-
-    #[test]
-    fn hidden_is_hidden() {
-        let status = in_child(|| {
-            hide().unwrap();
-            u8::from(dumpable_behavior().unwrap() != DumpableBehavior::NotDumpable)
-        });
-        assert_eq!(status.unwrap(), 0);
-    }
 
     #[test]
     fn a_panic_in_a_child_stays_in_the_child() {
         let status = in_child(|| panic!("in the child")).unwrap();
         assert_eq!(status >> 8, i32::from(NOT_STARTED));
-    }
-
-    #[test]
-    fn nobody_but_a_first_process_sweeps() {
-        assert_eq!(sweep().unwrap_err().code, RunnerCode::Inside);
-        let refused = signal_everybody(Signal::INT).unwrap_err();
-        assert_eq!(refused.code, RunnerCode::Inside);
     }
 }

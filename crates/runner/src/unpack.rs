@@ -2,8 +2,9 @@
 //!
 //! The runner itself only hashes them. Their bytes are parsed by a child behind walls of its own.
 
+use crate::calls::sweep;
 use crate::code::{RunnerCode, RunnerError, inside};
-use crate::spawn::{Act, spawn, sweep};
+use crate::spawn::{Act, spawn};
 use crate::walls::{UNPACK, Walls};
 use crate::{pump, scratch};
 use flate2::read::GzDecoder;
@@ -51,7 +52,7 @@ pub(crate) fn unpack(crates: &[CrateFile]) -> Result<u64, RunnerError> {
         return Err(RunnerCode::PlaceOccupied.refuse(layout::VENDOR));
     }
     scratch::make_owned(layout::VENDOR, UNPACK)?;
-    let walls = Walls::unpack().map_err(inside("prepare the walls"))?;
+    let walls = Walls::unpack();
     crates
         .iter()
         .try_for_each(|package| unpack_one(&walls, package))?;

@@ -2,11 +2,12 @@
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
-    make_bitflags,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,
 };
 use rustix::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+use std::path::PathBuf;
 
 /// One entry of the allow-list: what lies at or below `path` may be used in this way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,10 +66,10 @@ impl View {
         program: Option<BorrowedFd<'_>>,
         port: Option<u16>,
     ) -> Result<Self, String> {
-        let abi = abi(crate::spawn::landlock_abi())
+        let abi = abi(crate::calls::landlock_abi())
             .ok_or("the kernel has no Landlock; nothing is run without it")?;
         let mut ruleset = ruleset(abi).map_err(|e| format!("Landlock: {e}"))?;
-        for grant in grants.iter().filter(|grant| grant.path.exists()) {
+        for grant in grants {
             ruleset = allow(ruleset, abi, grant)
                 .map_err(|e| format!("Landlock, {}: {e}", grant.path.display()))?;
         }
@@ -131,12 +132,16 @@ fn allow(
     abi: ABI,
     grant: &Grant,
 ) -> Result<RulesetCreated, Box<dyn std::error::Error>> {
+    let place = match open(&grant.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(place) => place,
+        Err(Errno::NOENT) => return Ok(ruleset),
+        Err(error) => return Err(error.into()),
+    };
     let mut rights = grant.reach.rights() & AccessFs::from_all(abi);
-    if !Path::is_dir(&grant.path) {
+    if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::Directory {
         rights &= AccessFs::from_file(abi);
     }
-    let rule = PathBeneath::new(PathFd::new(&grant.path)?, rights);
-    Ok(ruleset.add_rule(rule)?)
+    Ok(ruleset.add_rule(PathBeneath::new(place, rights))?)
 }
 
 #[cfg(test)]

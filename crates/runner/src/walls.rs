@@ -1,25 +1,29 @@
 //! What stands around each program that the runner starts, and the order in which it goes up.
 
+use crate::bpf::Program;
+use crate::calls::{drop_bounding_set, install_filter};
 use crate::filter::{self, Audience};
 use crate::room;
-use crate::spawn::drop_bounding_set;
 use crate::view::{Grant, Reach, View, grant};
+use flightproof_core::{Bytes, RelPath};
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
-use seccompiler::BpfProgram;
+use std::collections::BTreeMap;
 
 /// The walls around one program.
-pub(crate) struct Walls {
+pub(crate) struct Walls<'f> {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     tree: Tree,
+    /// What lies in the scratch of a case.
+    files: &'f BTreeMap<RelPath, Bytes>,
     cwd: String,
     grants: Vec<Grant>,
     /// The port that may be connected to.
     port: Option<u16>,
-    filters: Vec<BpfProgram>,
+    filter: Program,
     limits: Vec<(Resource, u64)>,
 }
 
@@ -59,9 +63,9 @@ const STACK_BYTES: u64 = 64 << 20;
 /// Address space of an unpacking child in bytes: a decompressor needs a few hundred KiB.
 const UNPACK_MEMORY_BYTES: u64 = 512 << 20;
 
-impl Walls {
+impl<'f> Walls<'f> {
     /// Around compilers: they read sources and tools and write build output.
-    pub(crate) fn build() -> Result<Self, String> {
+    pub(crate) fn build() -> Self {
         let mut grants = devices();
         grants.extend(TOOLS.map(|path| grant(path, Reach::Run)));
         for path in [layout::SOURCE, layout::VENDOR, layout::EXTRA] {
@@ -70,41 +74,43 @@ impl Walls {
         grants.push(grant(layout::TARGET, Reach::Output));
         grants.push(grant(layout::CARGO_HOME, Reach::Scratch));
         grants.push(grant(layout::TMP, Reach::Scratch));
-        Ok(Self {
+        Self {
             uid: BUILD,
             gid: BUILD,
+            files: &NO_FILES,
             tree: Tree::Build,
             cwd: layout::TMP.to_owned(),
             grants,
             port: None,
-            filters: filter::programs(Audience::Build)?,
+            filter: filter::program(Audience::Build),
             limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
-        })
+        }
     }
 
     /// Around an agent: it runs tools and its program, and writes its own places.
-    pub(crate) fn agent() -> Result<Self, String> {
+    pub(crate) fn agent() -> Self {
         let mut grants = devices();
         grants.extend(TOOLS.map(|path| grant(path, Reach::Run)));
         grants.push(grant(layout::AGENT_PROGRAM, Reach::Run));
         grants.push(grant(layout::EXTRA, Reach::Read));
         grants.push(grant(room::PROCESSES, Reach::Read));
         grants.push(grant(layout::AGENT, Reach::Output));
-        Ok(Self {
+        Self {
             uid: AGENT,
             // The group that may walk through the work directory.
             gid: BUILD,
+            files: &NO_FILES,
             tree: Tree::Agent,
             cwd: layout::AGENT_WORK.to_owned(),
             grants,
             port: Some(PROVIDER_PORT),
-            filters: filter::programs(Audience::Agent)?,
+            filter: filter::program(Audience::Agent),
             limits: limits(BUILD_FILES, BUILD_FILE_BYTES),
-        })
+        }
     }
 
     /// Around one case: it is entered at `entry` (see [`Audience::Case`]) and writes its scratch.
-    pub(crate) fn case(uid: u32, entry: Option<u64>) -> Result<Self, String> {
+    pub(crate) fn case(uid: u32, entry: Option<u64>) -> Self {
         let mut grants = devices();
         for path in [
             "/usr/lib",
@@ -119,16 +125,17 @@ impl Walls {
         }
         grants.extend(LOADERS.iter().map(|path| grant(*path, Reach::Run)));
         grants.push(grant(layout::CASE, Reach::Scratch));
-        Ok(Self {
+        Self {
             uid,
             gid: uid,
+            files: &NO_FILES,
             tree: Tree::Own,
             cwd: layout::CASE.to_owned(),
             grants,
             port: None,
-            filters: filter::programs(Audience::Case(entry))?,
+            filter: filter::program(Audience::Case(entry)),
             limits: limits(CASE_FILES, CASE_FILE_BYTES),
-        })
+        }
     }
 
     /// The same with the captured tree to read, starting in this folder of it: for the tree's own
@@ -141,19 +148,25 @@ impl Walls {
     }
 
     /// Around the unpacking of one dependency: it writes the vendor directory and nothing else.
-    pub(crate) fn unpack() -> Result<Self, String> {
+    pub(crate) fn unpack() -> Self {
         let mut limits = limits(CASE_FILES, BUILD_FILE_BYTES);
         limits.push((Resource::As, UNPACK_MEMORY_BYTES));
-        Ok(Self {
+        Self {
             uid: UNPACK,
             gid: BUILD,
+            files: &NO_FILES,
             tree: Tree::Session,
             cwd: layout::VENDOR.to_owned(),
             grants: vec![grant(layout::VENDOR, Reach::Scratch)],
             port: None,
-            filters: filter::programs(Audience::Case(None))?,
+            filter: filter::program(Audience::Case(None)),
             limits,
-        })
+        }
+    }
+
+    /// The same with these files in the scratch.
+    pub(crate) fn with_files(self, files: &'f BTreeMap<RelPath, Bytes>) -> Self {
+        Self { files, ..self }
     }
 
     /// Makes the tree the program will see. For the first process of its mount namespace, which is
@@ -162,8 +175,8 @@ impl Walls {
         match self.tree {
             Tree::Session => Ok(()),
             Tree::Build => room::renew_scratches(),
-            Tree::Own => room::enter(&[]),
-            Tree::OwnWithSource => room::enter(&[layout::SOURCE]),
+            Tree::Own => room::enter(&[], self.uid, self.files),
+            Tree::OwnWithSource => room::enter(&[layout::SOURCE], self.uid, self.files),
             Tree::Agent => room::show_own_processes(),
         }
     }
@@ -179,10 +192,7 @@ impl Walls {
         self.become_nobody()?;
         thread::set_no_new_privs(true).map_err(said("no_new_privs"))?;
         view.enforce()?;
-        self.filters
-            .iter()
-            .try_for_each(|program| seccompiler::apply_filter(program))
-            .map_err(said("seccomp"))
+        install_filter(&self.filter).map_err(said("seccomp"))
     }
 
     fn set_limits(&self) -> Result<(), String> {
@@ -210,6 +220,8 @@ impl Walls {
         }
     }
 }
+
+static NO_FILES: BTreeMap<RelPath, Bytes> = BTreeMap::new();
 
 const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
     effective: CapabilitySet::empty(),
@@ -259,7 +271,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn reach_of(walls: &Walls, path: &str) -> Option<Reach> {
+    fn reach_of(walls: &Walls<'_>, path: &str) -> Option<Reach> {
         let covers = |g: &&Grant| Path::new(path).starts_with(&g.path);
         let nearest = |g: &&Grant| g.path.components().count();
         walls
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_case_reaches_its_scratch_and_libraries_only() {
-        let walls = Walls::case(1000, None).unwrap();
+        let walls = Walls::case(1000, None);
         assert_eq!(reach_of(&walls, "/case/x"), Some(Reach::Scratch));
         assert_eq!(reach_of(&walls, "/usr/lib/libc.so.6"), Some(Reach::Read));
         for path in [
@@ -293,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_test_of_the_tree_reads_the_tree_and_nothing_else_more() {
-        let walls = Walls::case(1000, None).unwrap().with_source("crates/a");
+        let walls = Walls::case(1000, None).with_source("crates/a");
         assert_eq!(reach_of(&walls, "/flight/src/a"), Some(Reach::Read));
         assert_eq!(reach_of(&walls, "/flight/target/a"), None);
         assert_eq!(reach_of(&walls, "/exe/prog"), None);
@@ -302,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_build_writes_output_only_and_sees_no_promoted_program() {
-        let walls = Walls::build().unwrap();
+        let walls = Walls::build();
         assert_eq!(reach_of(&walls, "/flight/src/a"), Some(Reach::Read));
         assert_eq!(reach_of(&walls, "/flight/vendor/a"), Some(Reach::Read));
         assert_eq!(reach_of(&walls, "/flight/target/a"), Some(Reach::Output));
@@ -320,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_agent_writes_its_own_places_and_cannot_change_what_was_uploaded() {
-        let walls = Walls::agent().unwrap();
+        let walls = Walls::agent();
         for place in ["/flight/agent/work/a", "/flight/agent/home/a"] {
             assert_eq!(reach_of(&walls, place), Some(Reach::Output));
         }
@@ -342,13 +354,13 @@ mod tests {
         }
         assert_eq!(walls.port, Some(PROVIDER_PORT));
         let others = [Walls::build(), Walls::unpack(), Walls::case(1_000, None)];
-        assert!(others.iter().flatten().all(|walls| walls.port.is_none()));
+        assert!(others.iter().all(|walls| walls.port.is_none()));
         assert!(![BUILD, UNPACK].contains(&walls.uid));
     }
 
     #[test]
     fn unpacking_reaches_the_vendor_directory_only() {
-        let walls = Walls::unpack().unwrap();
+        let walls = Walls::unpack();
         assert_eq!(walls.grants, [grant(layout::VENDOR, Reach::Scratch)]);
         assert_ne!(walls.uid, BUILD);
     }

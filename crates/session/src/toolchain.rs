@@ -187,7 +187,12 @@ fn entry_digest(file: &Listed) -> Result<Digest, SessionError> {
 }
 
 fn file_digest(path: &Path) -> Result<Digest, SessionError> {
-    let mut file = fs::File::open(path).map_err(|e| invalid(path, &e))?;
+    let file = fs::File::open(path).map_err(|e| invalid(path, &e))?;
+    hash(file).map_err(|e| invalid(path, &e))
+}
+
+/// SHA-256 of a file, piece by piece.
+pub(crate) fn hash(mut file: fs::File) -> std::io::Result<Digest> {
     let mut hasher = Hasher::new();
     let mut piece = vec![0; PIECE];
     loop {
@@ -195,7 +200,7 @@ fn file_digest(path: &Path) -> Result<Digest, SessionError> {
             Ok(0) => return Ok(hasher.finish()),
             Ok(n) => hasher.update(piece.get(..n).unwrap_or_default()),
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(invalid(path, &e)),
+            Err(e) => return Err(e),
         }
     }
 }

@@ -9,11 +9,12 @@ use crate::local::attest;
 use crate::local::bwrap::{CASE_BYTES, DEVICES, EXE_BYTES, ExpectedMount, TMP_BYTES};
 use crate::local::identity::parse_map;
 use crate::upload::unfit;
-use crate::{LimitEvents, Session, SessionCode, SessionError};
+use crate::{LimitEvents, Session, SessionCode, SessionError, toolchain};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::{EvidenceClass, Reading};
 use flightproof_frame::protocol::{Reply, Request, layout};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// User and group ids of a session.
@@ -36,6 +37,48 @@ const BOOT_ID: &str = "boot_id";
 pub(super) struct Near {
     group: Group,
     runner: u32,
+    program: Program,
+}
+
+/// A program that runs. Its file is hashed once, and again when it is another or was touched: the
+/// kernel lets nobody write to a program that runs, and a time of change cannot be set.
+#[derive(Default)]
+struct Program(Option<(File, Digest)>);
+
+impl Program {
+    fn digest(&mut self, path: &str) -> Option<Digest> {
+        let program = fs::File::open(path).ok()?;
+        let is = File::of(&program).ok()?;
+        if let Some((_, digest)) = self.0.filter(|(hashed, _)| *hashed == is) {
+            return Some(digest);
+        }
+        let digest = toolchain::hash(program).ok()?;
+        self.0 = Some((is, digest));
+        Some(digest)
+    }
+}
+
+/// One state of one file: whatever is written to it makes it another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct File {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl File {
+    fn of(file: &fs::File) -> std::io::Result<Self> {
+        let is = file.metadata()?;
+        Ok(Self {
+            device: is.dev(),
+            inode: is.ino(),
+            size: is.size(),
+            modified: (is.mtime(), is.mtime_nsec()),
+            changed: (is.ctime(), is.ctime_nsec()),
+        })
+    }
 }
 
 impl Near {
@@ -59,7 +102,12 @@ impl Near {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         let mut children = children.split_whitespace();
         let runner = children.next()?.parse().ok()?;
-        children.next().is_none().then_some(Self { group, runner })
+        let program = Program::default();
+        children.next().is_none().then_some(Self {
+            group,
+            runner,
+            program,
+        })
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -86,9 +134,8 @@ impl Near {
     }
 
     /// SHA-256 of the program that the runner's process executes.
-    fn program(&self) -> Option<Digest> {
-        let path = format!("/proc/{}/exe", self.runner);
-        fs::read(path).ok().map(|bytes| Digest::of(&bytes))
+    fn program(&mut self) -> Option<Digest> {
+        self.program.digest(&format!("/proc/{}/exe", self.runner))
     }
 }
 
@@ -124,10 +171,10 @@ fn ask_for(session: &mut dyn Session, files: Vec<String>) -> Result<Texts, Sessi
 pub(super) fn readings(
     spec: &DockerSpec,
     program: Digest,
-    near: Option<&Near>,
+    near: Option<&mut Near>,
     inside: &Texts,
 ) -> Result<Vec<Reading>, SessionError> {
-    let (texts, class) = match near {
+    let (texts, class) = match &near {
         Some(near) => (&near.texts(), EvidenceClass::KernelFile),
         None => (inside, EvidenceClass::Probe),
     };
@@ -161,7 +208,7 @@ pub(super) fn readings(
 
 /// The image's shell compared the digest before it became the program; on this kernel the host
 /// reads the program of the running process itself.
-fn program_reading(program: Digest, near: Option<&Near>) -> Result<Reading, SessionError> {
+fn program_reading(program: Digest, near: Option<&mut Near>) -> Result<Reading, SessionError> {
     let asked = program.to_string();
     let (found, class) = match near {
         None => (asked.clone(), EvidenceClass::Probe),
@@ -331,5 +378,37 @@ mod tests {
         for pid in [0, 1, -1, i64::MAX] {
             assert!(Near::find(&boot, pid, "").is_none());
         }
+    }
+
+    #[test]
+    fn a_program_is_hashed_again_when_its_file_is_another_or_was_touched() {
+        let this = "/proc/self/exe";
+        let mut program = Program::default();
+        let digest = program.digest(this).unwrap();
+        assert_eq!(digest, Digest::of(&fs::read(this).unwrap()));
+        let (is, remembered) = (program.0.unwrap().0, Digest::of(b"remembered"));
+        program.0 = Some((is, remembered));
+        assert_eq!(program.digest(this), Some(remembered));
+        let (size, inode) = (is.size + 1, is.inode + 1);
+        for other in [
+            File { size, ..is },
+            File { inode, ..is },
+            File {
+                device: is.device + 1,
+                ..is
+            },
+            File {
+                modified: (is.modified.0, is.modified.1 ^ 1),
+                ..is
+            },
+            File {
+                changed: (is.changed.0, is.changed.1 ^ 1),
+                ..is
+            },
+        ] {
+            program.0 = Some((other, remembered));
+            assert_eq!(program.digest(this), Some(digest), "{other:?}");
+        }
+        assert_eq!(program.digest("/proc/self/no-such-file"), None);
     }
 }

@@ -169,7 +169,7 @@ impl DockerSession {
             None => inside::ask(self)?,
         };
         let runner = self.attestation.runner.sha256;
-        let near = self.inside.near.as_ref();
+        let near = self.inside.near.as_mut();
         readings.extend(inside::readings(&self.asked.0, runner, near, &texts)?);
         Ok(readings)
     }
@@ -227,7 +227,7 @@ fn attest(
     if matches!(spec.endpoint, Endpoint::Unix(_)) {
         session.inside.near = Near::find(boot_id, pid, &container);
     }
-    let near = session.inside.near.as_ref();
+    let near = session.inside.near.as_mut();
     readings.extend(inside::readings(
         spec,
         runner.identity.sha256,
