@@ -88,6 +88,9 @@ pub struct WitnessClaim {
     pub public: bool,
     /// Number of cases.
     pub cases: u64,
+    /// What of them was generated; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differential: Option<DifferentialClaim>,
     /// What the cases said about the baseline.
     pub failed_on_baseline: BaselineResult,
     /// How much its author was told of cases that earlier attempts missed; absent where this program
@@ -102,6 +105,28 @@ pub struct WitnessClaim {
 pub enum WitnessKind {
     /// Inputs with their expected answers.
     Cases,
+    /// Generated inputs, answered as the baseline answers them, and maybe cases beside them.
+    Differential,
+}
+
+impl WitnessKind {
+    /// The stable name, as on a certificate.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cases => "cases",
+            Self::Differential => "differential",
+        }
+    }
+}
+
+/// Inputs that were generated. Where the baseline is wrong, an equal answer is wrong too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DifferentialClaim {
+    /// Cases that expect what the baseline answers: the last ones.
+    pub generated: u64,
+    /// Inputs that were declared to differ, and compared with nothing.
+    pub declared: u64,
 }
 
 /// What the cases said about the baseline, each run once in a session of its own.

@@ -16,6 +16,9 @@ flightproof_core::refusal_codes! {
         /// The witness, or its driver, lies in the tree it judges.
         WitnessExposed = "WITNESS_EXPOSED", Configuration,
             "the witness lies inside the candidate's tree", "its author could read the expected answers, or change them", "keep the witness outside the repository, or declare it \"public\": true";
+        /// The baseline gives no answers to compare with.
+        BaselineUnfit = "BASELINE_UNFIT", Configuration,
+            "the baseline gives no answer that a candidate could be compared with", "an answer that wavers, crashes or is cut would excuse any other", "leave such inputs out of the grammar, or declare them to differ and judge them by cases";
         // source
         /// A changed Rust file beyond the size limit.
         SourceTooLarge = "SOURCE_TOO_LARGE", Input,
@@ -218,6 +221,9 @@ flightproof_core::refusal_codes! {
         /// Code came along that nothing compiled.
         UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
             "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";
+        /// Another kind of witness than the policy lets judge.
+        WitnessKindNotAllowed = "WITNESS_KIND_NOT_ALLOWED", Policy,
+            "the commit was judged by a kind of witness that the policy does not name", "equal answers of a baseline show less than answers that somebody wrote down", "name the kind in allow.witness_kinds, or certify with cases";
         /// Files came along that count as generated.
         RegeneratedNotAllowed = "REGENERATED_NOT_ALLOWED", Policy,
             "lines came along that no mutant judges since a generator makes them", "a rule of whoever flew the commit vouches for them, and the policy does not let that count", "set allow.regenerated if that operator's rules are trusted, or certify without them";
@@ -340,6 +346,9 @@ flightproof_core::refusal_codes! {
         /// The streams of a case were not read to their end.
         CaseIncomplete = "CASE_INCOMPLETE", Input,
             "the output of a case was not read to its end", "a partial answer that looks right may go on wrongly", "do not hand the output to a process that outlives the program";
+        /// A generated input is answered otherwise than by the baseline.
+        UndeclaredDifference = "UNDECLARED_DIFFERENCE", Input,
+            "a generated input is answered otherwise than the baseline answers it", "whatever is not declared to differ must stay as it was", "restore the behaviour, or ask the witness's owner to declare the difference";
         /// Two runs of one case differ.
         Nondeterministic = "NONDETERMINISTIC", Input,
             "the same case gave different answers", "a program that answers by chance, by time or by its own history passes tests by luck", "remove the source of chance, such as the order of a hash map";

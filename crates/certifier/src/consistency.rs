@@ -3,7 +3,7 @@
 //! good enough.
 
 use crate::certificate::{Admission, Statement, Subject};
-use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim};
+use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim, WitnessKind};
 use crate::judge::Gate;
 use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
@@ -151,6 +151,16 @@ fn execution_agrees(inputs: &Inputs, gates: &[Gate]) -> Result<(), CertifierErro
 }
 
 fn baseline_agrees(witness: &WitnessClaim) -> Result<(), CertifierError> {
+    let generated = witness.differential.as_ref().map(|claim| claim.generated);
+    agree(
+        "kind of witness and what was generated",
+        match witness.kind {
+            WitnessKind::Cases => generated.is_none(),
+            WitnessKind::Differential => {
+                generated.is_some_and(|n| (1..=witness.cases).contains(&n))
+            }
+        },
+    )?;
     let BaselineResult::Ran { failed } = &witness.failed_on_baseline else {
         return Ok(());
     };

@@ -22,9 +22,10 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 8] = [
+const EXCUSABLE: [CertifierCode; 9] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
+    CertifierCode::WitnessKindNotAllowed,
     CertifierCode::NarrowedNotAllowed,
     CertifierCode::UncompiledNotAllowed,
     CertifierCode::RegeneratedNotAllowed,

@@ -1,7 +1,8 @@
 //! What the author of a refused commit is told of the case it missed.
 
 use crate::witness::{Case, Expect, Witness};
-use flightproof_core::escape;
+use crate::{CertifierCode, CertifierError};
+use flightproof_core::{Refusal, escape};
 use flightproof_evidence::{Ending, Observation};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -24,34 +25,69 @@ pub enum Feedback {
 }
 
 /// The case that ended a flight.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Missed {
-    /// Its place in the witness, from 0.
-    pub case: usize,
-    /// What the session reported of it.
-    pub observation: Observation,
+    case: Case,
+    observation: Observation,
+    public: bool,
+    held_out: bool,
+    generated: bool,
+}
+
+impl Missed {
+    /// The case of a witness, and what the session reported of it.
+    pub fn of(witness: &Witness, case: usize, observation: Observation) -> Self {
+        Self {
+            case: witness.cases()[case].clone(),
+            observation,
+            public: witness.is_public(),
+            held_out: witness.is_held_out(case),
+            generated: witness.is_generated(case),
+        }
+    }
+
+    /// What it is refused with. An answer that differs from the baseline's has a code of its own, and of
+    /// a public witness the input is said, which stands in no file.
+    pub(crate) fn refusal(&self, refused: CertifierError) -> Refusal {
+        let what = match refused.code {
+            CertifierCode::CaseStdoutMismatch if self.generated => "standard output",
+            CertifierCode::CaseExitMismatch if self.generated => "exit status",
+            _ => return refused.into(),
+        };
+        let id = escape(&self.case.id, 80);
+        let differs = CertifierCode::UndeclaredDifference.refuse(format_args!("case {id}: {what}"));
+        let input = self.public.then(|| input(&self.case));
+        Refusal::from(differs).with_notes(input)
+    }
 }
 
 impl Feedback {
     /// What is told of a missed case, in lines; empty where nothing more is told.
-    pub fn of(self, missed: &Missed, witness: &Witness) -> String {
-        let Some(case) = witness.cases().get(missed.case) else {
-            return String::new();
-        };
+    pub fn of(self, missed: &Missed) -> String {
         let shown = match self {
             Self::CheckOnly => false,
-            Self::OwnOutput => witness.is_public(),
-            Self::Full => !witness.is_held_out(missed.case),
+            Self::OwnOutput => missed.public,
+            Self::Full => !missed.held_out,
         };
         if !shown {
             return String::new();
         }
-        let mut told = answered(case, &missed.observation);
+        let mut told = String::new();
+        if missed.generated {
+            let _ = writeln!(told, "{}", input(&missed.case));
+        }
+        told.push_str(&answered(&missed.case, &missed.observation));
         if self == Self::Full {
-            expected(&case.expect, &mut told);
+            expected(&missed.case.expect, &mut told);
         }
         told
     }
+}
+
+fn input(case: &Case) -> String {
+    let args: Vec<String> = case.args.iter().map(|arg| escape(arg, MAX_SHOWN)).collect();
+    let stdin = escape(&case.stdin[..], MAX_SHOWN);
+    format!("input: arguments {args:?}, standard input \"{stdin}\"")
 }
 
 fn answered(case: &Case, observation: &Observation) -> String {
@@ -118,7 +154,7 @@ mod tests {
             complete: true,
             armed: false,
         };
-        feedback.of(&Missed { case, observation }, witness)
+        feedback.of(&Missed::of(witness, case, observation))
     }
 
     #[test]

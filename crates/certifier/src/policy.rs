@@ -1,6 +1,7 @@
 //! The policy: what a verifier demands of a certificate. It comes from the operator, never from
 //! the candidate.
 
+use crate::claim::WitnessKind;
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
 use crate::log::LogKey;
@@ -72,6 +73,8 @@ pub struct Allow {
     pub waivers_max: u64,
     /// The candidate's author may have seen the witness.
     pub public_witness: bool,
+    /// Kinds of witness that may have judged, beside cases.
+    pub witness_kinds: Vec<WitnessKind>,
 }
 
 /// What a policy wants to have happened, beside the gates.

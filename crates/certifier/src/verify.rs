@@ -3,7 +3,7 @@
 
 use crate::admission::{self, LetIn};
 use crate::certificate::{Admission, Statement};
-use crate::claim::{BaselineResult, RequestClaim, WaiverClaim};
+use crate::claim::{BaselineResult, RequestClaim, WaiverClaim, WitnessKind};
 use crate::exception::{self, Excused};
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
@@ -398,6 +398,14 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
     let public = inputs.witness.public && !allow.public_witness;
     let public =
         public.then(|| CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
+    let kind = inputs.witness.kind;
+    let weaker = kind != WitnessKind::Cases && !allow.witness_kinds.contains(&kind);
+    let weaker = weaker.then(|| {
+        CertifierCode::WitnessKindNotAllowed.refuse(format_args!(
+            "{}; allow.witness_kinds does not name it",
+            kind.name()
+        ))
+    });
     let narrowed = inputs.capture.narrowed.as_ref().filter(|_| !allow.narrowed);
     let narrowed = narrowed.map(|narrowed| {
         CertifierCode::NarrowedNotAllowed.refuse(format_args!(
@@ -440,7 +448,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
     [
-        public, narrowed, idle, uncompiled, made, waived, script, proc,
+        public, weaker, narrowed, idle, uncompiled, made, waived, script, proc,
     ]
     .into_iter()
     .flatten()

@@ -15,16 +15,20 @@
 //!   `files`, `stdout`, `stderr_contains`.
 //! - `language`, only with `bin`: the toolchain profile that builds the program; absent, Rust. What has
 //!   no mutants has no waivers either.
+//! - `differential`: inputs that are generated and compared with the baseline, see [`differential`].
+//!   There may be no cases then.
 //! - At least two cases must exclude each other's answer. That goes for a witness of one case too:
 //!   whatever it checks, a program that ignores its input and prints that one answer passes it.
 //! - Unknown fields, `null` for an absent field, and duplicate keys are refused.
 
 mod commitment;
+mod differential;
 mod opening;
 mod rules;
 mod schema;
 mod twins;
 
+pub use differential::{Declared, Differential, Input, MAX_INPUTS};
 pub use opening::{CaseOpening, MAX_OPENING_BYTES};
 
 use std::collections::BTreeMap;
@@ -54,6 +58,11 @@ pub struct Witness {
     waivers: Vec<Waiver>,
     public: bool,
     language: Option<String>,
+    differential: Option<Differential>,
+    /// How many of the cases, the last ones, were generated.
+    generated: usize,
+    /// How many generated inputs are declared to differ.
+    declared: usize,
     source: Digest,
 }
 
@@ -145,6 +154,9 @@ impl Witness {
             cases: file.cases,
             waivers: file.waivers,
             public: file.public,
+            differential: file.differential,
+            generated: 0,
+            declared: 0,
             source: Digest::of(bytes),
         };
         rules::check(&witness)?;
@@ -196,7 +208,8 @@ impl Witness {
         }
     }
 
-    /// The cases in the order of the file. Never empty.
+    /// The cases in the order of the file, and behind them those that were generated. Never empty once a
+    /// baseline has answered.
     pub fn cases(&self) -> &[Case] {
         &self.cases
     }

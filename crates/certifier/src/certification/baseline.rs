@@ -38,9 +38,20 @@ impl<'a> Certification<'a> {
     }
 }
 
-impl BaselineTrial<'_> {
+/// Questions about a baseline, in a session of its own.
+pub trait Trial {
     /// The next question, or none when everything is known.
-    pub fn ask(&self) -> Option<Ask> {
+    fn ask(&self) -> Option<Ask>;
+
+    /// Takes the answer to the last question.
+    ///
+    /// # Errors
+    /// `ANSWER_UNASKED` for an answer of another kind.
+    fn tell(&mut self, told: &Told) -> Result<(), CertifierError>;
+}
+
+impl Trial for BaselineTrial<'_> {
+    fn ask(&self) -> Option<Ask> {
         match self.step {
             Step::Build => Some(Ask::Compile(Box::new(BuildOrder {
                 program: CANDIDATE.to_owned(),
@@ -55,11 +66,7 @@ impl BaselineTrial<'_> {
         }
     }
 
-    /// Takes the answer to the last question.
-    ///
-    /// # Errors
-    /// `ANSWER_UNASKED` for an answer of another kind.
-    pub fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
+    fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
         self.step = match (self.step, told) {
             (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Case(0),
             (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
@@ -75,7 +82,9 @@ impl BaselineTrial<'_> {
         };
         Ok(())
     }
+}
 
+impl BaselineTrial<'_> {
     /// What was found.
     ///
     /// # Errors
@@ -93,6 +102,6 @@ impl BaselineTrial<'_> {
     }
 }
 
-fn unasked() -> CertifierError {
+pub(super) fn unasked() -> CertifierError {
     CertifierCode::AnswerUnasked.refuse("a build for a run, or a run for a build")
 }

@@ -2,7 +2,8 @@
 
 use super::{Certification, Failure};
 use crate::claim::{
-    BaselineResult, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim, WitnessKind,
+    BaselineResult, DifferentialClaim, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim,
+    WitnessKind,
 };
 use crate::population;
 use crate::witness::Waiver;
@@ -73,9 +74,19 @@ impl Certification<'_> {
     pub(super) fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
         Ok(WitnessClaim {
             commitment: self.witness.commitment(&self.secrets.salt)?,
-            kind: WitnessKind::Cases,
+            kind: match self.witness.differential() {
+                None => WitnessKind::Cases,
+                Some(_) => WitnessKind::Differential,
+            },
             public: self.witness.is_public(),
             cases: self.witness.cases().len() as u64,
+            differential: self.witness.differential().map(|_| {
+                let (generated, declared) = self.witness.drawn();
+                DifferentialClaim {
+                    generated: generated as u64,
+                    declared: declared as u64,
+                }
+            }),
             failed_on_baseline: BaselineResult::NotRun {},
             feedback: None,
         })

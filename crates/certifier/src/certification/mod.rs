@@ -7,11 +7,13 @@
 mod account;
 mod baseline;
 mod claims;
+mod differential;
 mod lines;
 mod turns;
 
 pub use account::{Account, MutantAccount, MutantFate, SilentLine};
-pub use baseline::BaselineTrial;
+pub use baseline::{BaselineTrial, Trial as BaselineQuestions};
+pub use differential::DifferentialTrial;
 
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
@@ -391,13 +393,12 @@ impl<'a> Certification<'a> {
             _ => Ok(()),
         };
         if let Err(refused) = judged {
-            self.missed = Some(Missed {
-                case: index,
-                observation,
-            });
+            let missed = Missed::of(self.witness, index, observation);
+            let refusal = missed.refusal(refused);
+            self.missed = Some(missed);
             return Err(Failure {
                 gate: Gate::Correctness,
-                refusal: refused.into(),
+                refusal,
             });
         }
         self.passes[number][index] = Some(observation);

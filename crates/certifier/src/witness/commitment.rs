@@ -9,9 +9,12 @@
 //! - `leaf_i = sha256(0x00 ‖ salt_i ‖ case_i)`, `node = sha256(0x01 ‖ left ‖ right)`, and the root is
 //!   that of RFC 6962 (the left subtree is the largest complete one);
 //! - `driver = sha256(0x00 ‖ salt_d ‖ text of the driver)`;
+//! - `differential = sha256(0x00 ‖ salt_g ‖ canonical JSON of the grammar)` with `i = 2^64 - 2`, only of
+//!   a witness that has one; what is generated follows from the grammar and the salt;
 //! - commitment = `sha256` of the canonical JSON `{"cases":n,"public":…,"root":…,"schema":
 //!   "flightproof/witness-commitment/1","target":…,"waivers":[…]}` with `target` either
-//!   `{"bin":name}` (with `"language":name` for another one than Rust) or `{"driver":digest,"file":name,"package":name}` (no package: no key).
+//!   `{"bin":name}` (with `"language":name` for another one than Rust) or `{"driver":digest,"file":name,"package":name}` (no package: no key), and `"differential"` where
+//!   there is one.
 //!
 //! Each leaf has its own salt, so a small case cannot be guessed from the commitment, and showing one
 //! case (`i`, `case_i`, `salt_i`, the hashes beside its path, and the document above) opens no other.
@@ -36,7 +39,7 @@ pub(super) fn commit(witness: &Witness, salt: &[u8; 32]) -> Result<Digest, Certi
 
 pub(super) fn leaves(witness: &Witness, salt: &[u8; 32]) -> Result<Vec<Digest>, CertifierError> {
     (0u64..)
-        .zip(&witness.cases)
+        .zip(witness.written())
         .map(|(index, case)| Ok(leaf(&own_salt(salt, index), &canonical(case)?)))
         .collect()
 }
@@ -47,14 +50,19 @@ pub(super) fn document(
     salt: &[u8; 32],
     root: Digest,
 ) -> Result<Value, CertifierError> {
-    Ok(json!({
+    let mut document = json!({
         "schema": SCHEMA,
-        "cases": witness.cases.len(),
+        "cases": witness.written().len(),
         "root": root,
         "target": target(witness, salt)?,
         "waivers": witness.waivers,
         "public": witness.public,
-    }))
+    });
+    if let Some(grammar) = &witness.differential {
+        let sealed = leaf(&own_salt(salt, u64::MAX - 1), &canonical(grammar)?);
+        document["differential"] = json!(sealed);
+    }
+    Ok(document)
 }
 
 fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {

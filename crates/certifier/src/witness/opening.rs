@@ -37,10 +37,10 @@ impl Witness {
     /// # Errors
     /// `WITNESS_INVALID` for a case that is not there.
     pub fn open_case(&self, salt: &[u8; 32], index: usize) -> Result<CaseOpening, CertifierError> {
-        let case: &Case = self.cases.get(index).ok_or_else(|| {
+        let case: &Case = self.written().get(index).ok_or_else(|| {
             invalid(format_args!(
                 "case {index} of {} (from 0)",
-                self.cases.len()
+                self.written().len()
             ))
         })?;
         let leaves = commitment::leaves(self, salt)?;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use flightproof_core::{escape, parse_strict};
 use serde_json::Value;
 
-use super::{Case, Expect, MAX_WITNESS_BYTES, Target, Waiver, Witness, invalid};
+use super::differential::ID as GENERATED;
+use super::{Case, Differential, Expect, MAX_WITNESS_BYTES, Target, Waiver, Witness, invalid};
 use crate::{CertifierCode, CertifierError};
 
 /// Most cases. Each is run twice, and again for mutants; this many run in about a minute.
@@ -72,7 +73,10 @@ const RESERVED_PREFIXES: &[&str] = &[
 
 pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     check_target(&witness.target)?;
-    if witness.cases.is_empty() || witness.cases.len() > MAX_CASES {
+    let differential = witness.differential.as_ref();
+    differential.map_or(Ok(()), Differential::check)?;
+    let none = witness.cases.is_empty() && differential.is_none();
+    if none || witness.cases.len() > MAX_CASES {
         return Err(invalid(format_args!(
             "{} cases, 2 to {MAX_CASES} are allowed",
             witness.cases.len()
@@ -82,12 +86,19 @@ pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     for case in &witness.cases {
         check_case(case)
             .map_err(|reason| invalid(format_args!("case {}: {reason}", escape(&case.id, 64))))?;
+        if differential.is_some() && case.id.starts_with(GENERATED) {
+            return Err(invalid(format_args!(
+                "case {}: such are generated",
+                case.id
+            )));
+        }
         if !ids.insert(&case.id) {
             return Err(invalid(format_args!("case {} stands twice", case.id)));
         }
     }
     check_waivers(&witness.waivers)?;
-    if has_teeth(&witness.cases) {
+    // What the baseline answers is not known yet.
+    if differential.is_some() || has_teeth(&witness.cases) {
         Ok(())
     } else {
         Err(CertifierCode::WitnessToothless.refuse(format_args!(
@@ -274,7 +285,7 @@ fn check_waivers(waivers: &[Waiver]) -> Result<(), CertifierError> {
 }
 
 /// Whether some two cases exclude each other's answer, so that no constant program passes both.
-fn has_teeth(cases: &[Case]) -> bool {
+pub(super) fn has_teeth(cases: &[Case]) -> bool {
     let mut answers = cases.iter().map(|case| &case.expect);
     let Some(first) = answers.next() else {
         return false;

@@ -8,7 +8,7 @@ use flightproof_core::{Bytes, RelPath, escape};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{Case, Target, WITNESS_SCHEMA, Waiver, invalid};
+use super::{Case, Differential, Target, WITNESS_SCHEMA, Waiver, invalid};
 use crate::CertifierError;
 
 #[derive(Deserialize)]
@@ -26,6 +26,8 @@ pub(super) struct WitnessFile {
     pub(super) waivers: Vec<Waiver>,
     #[serde(default)]
     pub(super) public: bool,
+    #[serde(default, deserialize_with = "present")]
+    pub(super) differential: Option<Differential>,
     /// Absent: Rust.
     #[serde(default, deserialize_with = "present")]
     language: Option<String>,

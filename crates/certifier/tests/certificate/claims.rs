@@ -125,6 +125,27 @@ fn regenerated_lines_are_claimed_with_the_rules_that_made_them_or_not_at_all() {
 }
 
 #[test]
+fn a_kind_of_witness_is_claimed_with_what_makes_it_that_kind_or_not_at_all() {
+    let witness = |kind: &str, differential: Value| {
+        let mut claim = honest()["predicate"]["inputs"]["witness"].clone();
+        claim["kind"] = json!(kind);
+        if differential != json!(null) {
+            claim["differential"] = differential;
+        }
+        with("/predicate/inputs/witness", claim)
+    };
+    let drawn = |generated: u64| json!({"generated": generated, "declared": 1});
+    for false_claim in [
+        witness("differential", json!(null)),
+        witness("differential", drawn(0)),
+        witness("differential", drawn(5)),
+        witness("cases", drawn(2)),
+    ] {
+        assert_eq!(refused(&false_claim), CertifierCode::Inconsistent);
+    }
+}
+
+#[test]
 fn one_mutant_waived_twice_is_not_two() {
     let mut statement = honest();
     let waiver = statement["predicate"]["inputs"]["mutation"]["waived"][0].clone();

@@ -82,6 +82,7 @@ impl Flight {
             witness: WitnessClaim {
                 commitment: Digest::of(b"witness"),
                 kind: WitnessKind::Cases,
+                differential: None,
                 public: false,
                 cases: 4,
                 failed_on_baseline: BaselineResult::Ran { failed: vec![1] },

@@ -35,6 +35,17 @@ fn a_policy_decides_what_may_have_happened() {
             CertifierCode::WitnessPublic,
         ),
         (
+            "witness",
+            {
+                let mut witness = honest()["predicate"]["inputs"]["witness"].clone();
+                witness["kind"] = json!("differential");
+                witness["differential"] = json!({"generated": 2, "declared": 0});
+                witness
+            },
+            json!({"witness_kinds": ["differential"]}),
+            CertifierCode::WitnessKindNotAllowed,
+        ),
+        (
             "session-build/buildScripts",
             json!(true),
             json!({"build_scripts": true}),

@@ -359,13 +359,10 @@ impl Sortie<'_> {
                 false => told_of(refusal),
             };
         };
-        let of_case = self.order.witness().map(|witness| {
-            let feedback = self.order.feedback.unwrap_or_default();
-            feedback.of(missed, &witness)
-        });
-        match (told_of(&bare(refusal)), of_case) {
-            (Told::Refused(text), Ok(more)) => Told::Refused(text + &more),
-            (told, _) => told,
+        let feedback = self.order.feedback.unwrap_or_default();
+        match told_of(&bare(refusal)) {
+            Told::Refused(text) => Told::Refused(text + &feedback.of(missed)),
+            told => told,
         }
     }
 

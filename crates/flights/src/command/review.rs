@@ -206,6 +206,13 @@ fn proven(statement: &Statement) -> Vec<String> {
 fn not_proven(inputs: &Inputs) -> Vec<String> {
     let mutation = &inputs.mutation;
     let mut open = vec!["that the cases are complete".to_owned()];
+    if let Some(drawn) = &inputs.witness.differential {
+        open.push(format!(
+            "that the baseline answers rightly: {} of the cases expect its answers; {} generated inputs \
+             were declared to differ and compared with nothing",
+            drawn.generated, drawn.declared
+        ));
+    }
     for (what, waivers) in [("mutant", &mutation.waived), ("place", &mutation.unjudged)] {
         for waiver in waivers {
             open.push(format!(

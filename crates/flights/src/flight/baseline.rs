@@ -4,11 +4,14 @@ use super::language::Shop;
 use super::{BUILD_WALL_MS, Ended, Flight, at, both, tree};
 use flightproof_archive::paws;
 use flightproof_certifier::CertifierCode;
-use flightproof_certifier::certification::{Ask, BaselineTrial, Told, derived};
+use flightproof_certifier::certification::{
+    Ask, BaselineQuestions, BaselineTrial, DifferentialTrial, Told, derived,
+};
 use flightproof_certifier::claim::BaselineResult;
 use flightproof_certifier::dependency;
+use flightproof_certifier::witness::Witness;
 use flightproof_core::{Refusal, RelPath};
-use flightproof_evidence::{Attestation, Captured};
+use flightproof_evidence::{Attestation, Captured, Toolchain};
 use flightproof_session::profile::Profile;
 use flightproof_session::{Session, crates, observe};
 use std::collections::BTreeMap;
@@ -18,7 +21,8 @@ pub(super) struct Flew<'a> {
     pub(super) captured: &'a Captured,
     pub(super) whole: &'a paws::Unpacked<'a>,
     pub(super) profile: Option<&'a Profile>,
-    pub(super) attestation: &'a Attestation,
+    /// Of the session that judges, once there is one.
+    pub(super) attestation: Option<&'a Attestation>,
     pub(super) entropy: &'a [u8; 32],
 }
 
@@ -30,30 +34,64 @@ impl Flight<'_> {
         flew: &Flew<'_>,
         mut trial: BaselineTrial<'_>,
     ) -> Result<BaselineResult, Ended> {
+        let said = "the cases ran on the baseline";
+        self.ask_baseline(flew, ("baseline session", said), &mut trial)?;
+        trial.finish().map_err(at("baseline"))
+    }
+
+    /// Has the baseline answer the generated inputs of a differential witness, before any session holds
+    /// the candidate. The toolchain that built it, to be held against the judging session's.
+    pub(super) fn differential(
+        &mut self,
+        flew: &Flew<'_>,
+        witness: Witness,
+        salt: &[u8; 32],
+    ) -> Result<(Witness, Option<Toolchain>), Ended> {
+        if witness.differential().is_none() {
+            return Ok((witness, None));
+        }
+        let mut trial = DifferentialTrial::new(&witness, salt).map_err(at("baseline"))?;
+        let said = "the generated inputs ran on the baseline";
+        let used = self.ask_baseline(flew, ("differential session", said), &mut trial)?;
+        // The session that is shown is the one that judges.
+        self.progress.seen.attestation = None;
+        let answered = trial.finish().map_err(at("baseline"))?;
+        Ok((answered, Some(used)))
+    }
+
+    fn ask_baseline(
+        &mut self,
+        flew: &Flew<'_>,
+        (purpose, said): (&str, &str),
+        trial: &mut dyn BaselineQuestions,
+    ) -> Result<Toolchain, Ended> {
         let archive = self.baseline_of(flew).map_err(at("baseline"))?;
         let dependencies = self.baseline_dependencies(flew, &archive)?;
-        let mut session = self.open(&derived(flew.entropy, "baseline session"))?;
-        let same = session.attestation().toolchain == flew.attestation.toolchain;
+        let mut session = self.open(&derived(flew.entropy, purpose))?;
+        let toolchain = session.attestation().toolchain.clone();
+        let same = flew
+            .attestation
+            .is_none_or(|other| other.toolchain == toolchain);
         self.progress.begin("baseline");
         let worked = match same {
             true => self.try_baseline(
                 session.as_mut(),
                 (&archive, flew.profile),
                 &dependencies,
-                &mut trial,
+                trial,
             ),
             false => Err(at("baseline")(
                 CertifierCode::SessionMismatch.refuse("another toolchain for the baseline"),
             )),
         };
         let said = match &worked {
-            Ok(()) => "the cases ran on the baseline",
+            Ok(()) => said,
             Err(_) => "ended",
         };
         self.progress.done(said);
         let closed = self.close(session.as_mut());
         both(worked, closed)?;
-        trial.finish().map_err(at("baseline"))
+        Ok(toolchain)
     }
 
     /// What of the baseline flies: the candidate's tree with every change taken back.
@@ -96,7 +134,7 @@ impl Flight<'_> {
         session: &mut dyn Session,
         (archive, profile): (&[u8], Option<&Profile>),
         dependencies: &crates::Shipment,
-        trial: &mut BaselineTrial<'_>,
+        trial: &mut dyn BaselineQuestions,
     ) -> Result<(), Ended> {
         let content = (dependencies, self.order.lock.as_deref());
         let shop = Shop::furnish(session, profile, archive, content, BUILD_WALL_MS);

@@ -35,7 +35,7 @@ use flightproof_certifier::judge::Gate;
 use flightproof_certifier::lineage::{Ancestor, descent};
 use flightproof_certifier::narrowing::{NarrowedClaim, Narrowing};
 use flightproof_certifier::tree::Tree;
-use flightproof_certifier::{dependency, fence};
+use flightproof_certifier::{CertifierCode, dependency, fence};
 use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
 use flightproof_evidence::{Captured, Closed, Package};
 use flightproof_session::profile::Profile;
@@ -236,6 +236,15 @@ impl Flight<'_> {
             }
         };
         let regenerated = self.regenerate(&captured, &captured_files, &entropy)?;
+        let mut flew = Flew {
+            captured: &captured,
+            whole: &captured_files,
+            profile: profile.as_ref(),
+            attestation: None,
+            entropy: &entropy,
+        };
+        let salt = self.order.secrets(&entropy).salt;
+        let (witness, compared) = self.differential(&flew, witness, &salt)?;
         let mut machine = Certification::beside(regenerated, &captured, &tree, &witness, entropy)
             .map_err(|failure| Ended {
                 stage: failure.gate.name(),
@@ -259,6 +268,10 @@ impl Flight<'_> {
         self.progress.seen.missed = machine.missed().cloned();
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
+        if compared.is_some_and(|toolchain| toolchain != session.attestation().toolchain) {
+            let what = "another toolchain for the generated inputs";
+            return Err(at("baseline")(CertifierCode::SessionMismatch.refuse(what)));
+        }
         self.progress.begin("judge");
         let trial = machine.on_baseline();
         let mut judgement = machine.finish().map_err(|failure| Ended {
@@ -271,16 +284,8 @@ impl Flight<'_> {
         self.progress
             .done(format_args!("{} gates passed", judgement.gates.len()));
         judgement.witness.feedback = self.order.feedback;
-        judgement.witness.failed_on_baseline = self.on_baseline(
-            &Flew {
-                captured: &captured,
-                whole: &captured_files,
-                profile: profile.as_ref(),
-                attestation: session.attestation(),
-                entropy: &entropy,
-            },
-            trial,
-        )?;
+        flew.attestation = Some(session.attestation());
+        judgement.witness.failed_on_baseline = self.on_baseline(&flew, trial)?;
         let proven = self.prove(
             &captured,
             flown.narrowed.clone(),

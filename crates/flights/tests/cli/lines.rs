@@ -65,7 +65,7 @@ fn lines(environment: &Environment) -> Value {
     claim(environment, "mutation/lines")
 }
 
-fn claim(environment: &Environment, place: &str) -> Value {
+pub(crate) fn claim(environment: &Environment, place: &str) -> Value {
     let envelope = fs::read(environment.path("out/certificate.dsse.json")).unwrap();
     let envelope: Value = serde_json::from_slice(&envelope).unwrap();
     let payload: Bytes = serde_json::from_value(json!({"$bytes": envelope["payload"]})).unwrap();

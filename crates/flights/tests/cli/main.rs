@@ -8,6 +8,7 @@ mod archive;
 mod beside;
 mod bundle;
 mod certify;
+mod differential;
 mod environment;
 mod explain;
 mod files;

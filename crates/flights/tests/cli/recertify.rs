@@ -17,7 +17,7 @@ fn certified() -> Environment {
     environment
 }
 
-fn recertify(environment: &Environment, key: &str, more: &[&str]) -> Run {
+pub(crate) fn recertify(environment: &Environment, key: &str, more: &[&str]) -> Run {
     let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
     let (certificate, opening, repo) = (
         text("out/certificate.dsse.json"),

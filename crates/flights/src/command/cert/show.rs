@@ -126,8 +126,9 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
             inputs.request.attempt
         ),
         "witness" => format!(
-            "{} cases, {}, commitment {}",
+            "{} cases{}, {}, commitment {}",
             inputs.witness.cases,
+            drawn(inputs),
             if inputs.witness.public {
                 "public"
             } else {
@@ -154,6 +155,16 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
         SPEND => spent(inputs),
         _ => format!("depth {}", inputs.lineage.depth),
     }
+}
+
+fn drawn(inputs: &Inputs) -> String {
+    let drawn = inputs.witness.differential.as_ref();
+    drawn.map_or_else(String::new, |drawn| {
+        format!(
+            " ({} generated and answered as by the baseline, {} more declared to differ)",
+            drawn.generated, drawn.declared
+        )
+    })
 }
 
 fn built(inputs: &Inputs) -> String {
