@@ -129,7 +129,8 @@ impl Clearance {
     }
 
     /// Clears the commit of a certificate that was verified, against the tree that the repository
-    /// has now.
+    /// has now. `changes` is what lies between its ends, from [`changes_of`](crate::changes_of): a
+    /// working tree on the branch moves along by them.
     ///
     /// # Errors
     /// As [`Clearance::new`].
@@ -137,6 +138,7 @@ impl Clearance {
         remains: &Closed,
         certificate: Digest,
         (baseline, head): (CommitId, CommitId),
+        changes: Vec<Change>,
         branch: &str,
     ) -> Result<Self, ImportError> {
         if !remains.is_clean() {
@@ -150,7 +152,7 @@ impl Clearance {
             head,
             unsigned: None,
             certificate,
-            changes: Vec::new(),
+            changes,
             pack: None,
             lease: None,
         })

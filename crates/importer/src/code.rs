@@ -56,7 +56,7 @@ flightproof_core::refusal_codes! {
             "the commit's names or message hold control or reordering characters, are not UTF-8, or are too long", "such text shows people something else than what it is", "write plain text";
         /// The commit is not on the baseline.
         NotOnBaseline = "NOT_ON_BASELINE", Input,
-            "the commit's only parent is not the baseline", "one commit comes home at a time, on exactly the baseline", "rebase and squash the work into one commit on the baseline";
+            "the commit's only parent is not the baseline", "one commit comes home at a time, on exactly the baseline", "rebase and squash the work into one commit on the baseline, and check that baseline and candidate are not swapped";
         /// More than one parent.
         MergeCommit = "MERGE_COMMIT", Input,
             "the candidate is a merge", "a merge brings history that nobody checked", "rebase and squash the work into one commit on the baseline";
@@ -137,7 +137,7 @@ flightproof_core::refusal_codes! {
             "the bundle's header is not of the agreed form", "git itself takes headers without an end, with capabilities and of any length", "make the bundle with `flights bundle create`, or with `git -c pack.useBitmaps=false bundle create --version=2 - refs/export/head ^BASELINE`";
         /// Not exactly the baseline as prerequisite.
         BundlePrerequisite = "BUNDLE_PREREQUISITE", Input,
-            "the bundle's prerequisite is not exactly the baseline", "one commit comes home at a time, on exactly the baseline", "make the bundle against the baseline of the flight";
+            "the bundle's prerequisite is not exactly the baseline", "one commit comes home at a time, on exactly the baseline", "make the bundle against the baseline of the flight; if the branch is at the bundle's commit, it is in already";
         /// Not exactly the agreed reference.
         BundleReference = "BUNDLE_REFERENCE", Input,
             "the bundle does not hold exactly the one agreed reference", "another name would land in another place", "make the bundle with `flights bundle create`, or of refs/export/head and nothing else";
@@ -206,10 +206,10 @@ flightproof_core::refusal_codes! {
             "git's own strict check refuses the objects, or finds others in them", "what two readers do not read alike is not let in", "run `git fsck --strict` in the repository and mend what it names";
         /// A path outside the grants.
         PathNotGranted = "PATH_NOT_GRANTED", Input,
-            "the candidate changes a path that was not granted", "an author may touch only what was asked for", "grant the path with --grant, or undo the change";
+            "the candidate changes a path that was not granted", "an author may touch only what was asked for", "name every path that may change with --grant, or undo the change";
         /// A protected path that was not granted by its own name.
         ProtectedPath = "PROTECTED_PATH", Input,
-            "the candidate changes a file that controls git, a build service, an editor or an agent", "such a file acts outside the program that is judged", "grant exactly this path with --grant, or undo the change";
+            "the candidate changes a file that controls git, a build service, an editor or an agent", "such a file acts outside the program that is judged", "grant exactly this path with --grant, and with it every other path that changes, since grants replace the default; or undo the change";
         /// A large file that may not be one.
         LargeNotGranted = "LARGE_NOT_GRANTED", Input,
             "the changeset beside the bundle brings a file that may not be large", "what travels beside the bundle is not held to its limits, so the paths are named", "name the path with --large, or let the file travel in the bundle";
@@ -239,7 +239,7 @@ flightproof_core::refusal_codes! {
             "the branch is checked out in another working tree, or in use by a rebase or bisect", "its files on disk would no longer fit it", "name that working tree with --repo, switch it to another branch, or choose another branch";
         /// The branch is elsewhere.
         BranchMoved = "BRANCH_MOVED", Environment,
-            "the branch is not at the baseline", "what was certified is a change of the baseline", "rebase the work onto the branch and certify again";
+            "the branch is not at the baseline", "what was certified is a change of the baseline", "rebase the work onto the branch and certify again, or let `flights refly CERT --onto REV` do both";
         /// An admission was asked for again, and the branch is not where the first one put it.
         AdmittedBefore = "ADMITTED_BEFORE", Environment,
             "the commit was admitted before, and the branch is not at it any more", "a receipt says what happened once: answering from it would say that a commit is in which is not", "see with `git reflog BRANCH` who moved the branch; put it back with `git branch -f BRANCH COMMIT`, or bring the work in a new commit on what is there";

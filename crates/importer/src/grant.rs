@@ -45,14 +45,29 @@ impl Grants {
         self.large.iter().any(|large| path.is_within(large))
     }
 
-    /// Refuses the first change that is not granted.
+    /// Refuses changes that are not granted: for the reason of the first, with all that share it.
     ///
     /// # Errors
     /// `PATH_NOT_GRANTED`, `PROTECTED_PATH`.
     pub fn check(&self, changes: &[Change]) -> Result<(), ImportError> {
-        changes
+        let refused = changes.iter();
+        let mut refused = refused.filter_map(|change| self.check_path(&change.path).err());
+        let Some(first) = refused.next() else {
+            return Ok(());
+        };
+        let more: Vec<String> = refused
+            .filter(|other| other.code == first.code)
+            .map(|other| other.detail)
+            .collect();
+        let (named, rest) = more.split_at(more.len().min(MAX_NAMED));
+        let mut detail = first.detail;
+        named
             .iter()
-            .try_for_each(|change| self.check_path(&change.path))
+            .for_each(|path| detail = format!("{detail}, {path}"));
+        if !rest.is_empty() {
+            detail = format!("{detail} and {} more", rest.len());
+        }
+        Err(first.code.refuse(detail))
     }
 
     fn check_path(&self, path: &RelPath) -> Result<(), ImportError> {
@@ -82,6 +97,9 @@ impl Grants {
         })
     }
 }
+
+/// Most paths that are named beside the first in one refusal.
+const MAX_NAMED: usize = 20;
 
 /// Names of files and folders, in lower case, that act outside the program that is judged.
 ///

@@ -92,9 +92,42 @@ impl Host {
     }
 
     /// Whether the working tree it was opened at is on this branch.
+    ///
+    /// # Errors
+    /// `HOST_UNSUPPORTED` if its HEAD comes to the branch through another name, so that git would not
+    /// lock it with the branch.
     pub(crate) fn is_on(&self, branch: &str) -> Result<bool, ImportError> {
-        let tree = self.top.is_some() && !self.bare;
-        Ok(tree && points_to(&self.git_dir.join("HEAD"), branch)?)
+        // Only the folder that all share has no working tree.
+        let tree = self.top.is_some() && !(self.bare && self.git_dir == self.common);
+        match self.way_to(&self.git_dir.join("HEAD"), branch)? {
+            Some(steps) if tree && steps > 0 => Err(unsupported(
+                "its HEAD comes to the branch through a symbolic reference: check the branch itself out",
+            )),
+            found => Ok(tree && found.is_some()),
+        }
+    }
+
+    /// How many other names lie between what a file names and this branch; `None` if it leads elsewhere.
+    fn way_to(&self, file: &Path, branch: &str) -> Result<Option<u32>, ImportError> {
+        /// Git follows five.
+        const MOST: u32 = 8;
+        let mut named = pointed(file)?;
+        for steps in 0..MOST {
+            let Some(name) = named else {
+                return Ok(None);
+            };
+            if name == branch || branch.strip_prefix("refs/heads/") == Some(&name) {
+                return Ok(Some(steps));
+            }
+            let plain = name.starts_with("refs/") && !name.split('/').any(|part| part == "..");
+            named = match plain {
+                true => pointed(&self.common.join(&name))?.filter(|next| next.starts_with("refs/")),
+                false => None,
+            };
+        }
+        Err(unsupported(
+            "a name of its working tree leads through too many others",
+        ))
     }
 
     /// The git folders that may have a working tree.
@@ -266,7 +299,7 @@ impl Host {
                 if pointer == "HEAD" && (bare || own) {
                     continue;
                 }
-                if points_to(&place.join(pointer), branch)? {
+                if self.way_to(&place.join(pointer), branch)?.is_some() {
                     return Err(ImporterCode::BranchCheckedOut.refuse(format!(
                         "{} in {}",
                         escape(branch, 200),
@@ -287,16 +320,17 @@ const POINTERS: [&str; 4] = [
     "BISECT_START",
 ];
 
-fn points_to(file: &Path, branch: &str) -> Result<bool, ImportError> {
+/// What a file names, as git reads it: a text to its first zero byte, or where a link leads.
+fn pointed(file: &Path) -> Result<Option<String>, ImportError> {
     if let Ok(target) = std::fs::read_link(file) {
-        return Ok(target == Path::new(branch));
+        return Ok(target.to_str().map(str::to_owned));
     }
     let Some(text) = read_small(file)? else {
-        return Ok(false);
+        return Ok(None);
     };
-    let text = text.trim();
+    let text = text.split('\0').next().unwrap_or_default().trim();
     let named = text.strip_prefix("ref:").map_or(text, str::trim_start);
-    Ok(named == branch || branch.strip_prefix("refs/heads/") == Some(named))
+    Ok(Some(named.to_owned()))
 }
 
 fn find_git_dir(top: &Path) -> Result<PathBuf, ImportError> {

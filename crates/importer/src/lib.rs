@@ -64,4 +64,4 @@ pub use objects::Kind;
 pub use receipt::Receipt;
 pub use recover::{Outcome, Recovered, recover, recover_repository};
 pub use replay::replay;
-pub use subject::{limits, snapshot_of, snapshot_of_bundle, tree_of};
+pub use subject::{changes_of, limits, snapshot_of, snapshot_of_bundle, tree_of};

@@ -5,7 +5,8 @@ use crate::scratch::Scratch;
 use crate::talk::Cap;
 use crate::walk::{self, Shelf};
 use crate::{Checked, Git, Host, ImportError, ImporterCode, bundle, snapshot};
-use flightproof_core::Digest;
+use flightproof_core::{CommitId, Digest};
+use flightproof_evidence::Change;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -61,7 +62,28 @@ fn whole(
     snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)
 }
 
-/// The same of a commit out of a bundle, which the repository need not have.
+/// What a commit does to the files of its baseline. Every object is hashed again; the limits are
+/// those of granted large files, since whoever asks has a certificate of the commit. `scratch` as for
+/// [`snapshot_of`].
+///
+/// # Errors
+/// Those of comparing two trees.
+pub fn changes_of(
+    git: &Git,
+    host: &Host,
+    (baseline, head): (CommitId, CommitId),
+    scratch: &Path,
+) -> Result<Vec<Change>, ImportError> {
+    let window = Scratch::over(scratch.join("window.git"), &host.objects(), baseline)?;
+    let mut objects = Objects::open(git, window.place())?;
+    let mut tree = |commit| -> Result<_, ImportError> {
+        commit::tree_of(&objects.read(commit, Kind::Commit, COMMIT)?)
+    };
+    let (old, new) = (tree(baseline)?, tree(head)?);
+    Ok(walk::compare(&mut objects, old, new, &|_| true)?.changes)
+}
+
+/// As [`snapshot_of`], of a commit out of a bundle, which the repository need not have.
 ///
 /// # Errors
 /// Those of reading a tree.

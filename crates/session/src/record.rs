@@ -135,13 +135,17 @@ impl Record {
 /// only points; a path is used only if it is named for its session and lies where such things lie.
 ///
 /// # Errors
-/// `LEAK` or `HOST_IO` for the first session that cannot be removed.
+/// `LEAK` or `HOST_IO` for the first session that cannot be removed, once all others were.
 pub fn reap(state_dir: &Path, claims: &mut dyn Claims) -> Result<Vec<Reaped>, SessionError> {
     let mut reaped = Vec::new();
+    let mut failed = None;
     for path in files(&state_dir.join(SESSIONS))? {
-        reaped.extend(reap_one(&path, claims)?);
+        match reap_one(&path, claims) {
+            Ok(found) => reaped.extend(found),
+            Err(refused) => failed = failed.or(Some(refused)),
+        }
     }
-    Ok(reaped)
+    failed.map_or(Ok(reaped), Err)
 }
 
 /// Whether there is a record of a session, on this machine or on an engine.
@@ -225,10 +229,14 @@ fn check_cgroup(id: &str, dir: &Path, mounts: &[CgroupMount]) -> Result<(), Sess
 
 /// Removes a session's directory: only one that is named for it, is no symlink and is ours.
 pub(crate) fn remove_directory(id: &str, dir: &Path) -> Result<(), SessionError> {
+    use std::io::ErrorKind;
     use std::os::unix::fs::MetadataExt as _;
     let metadata = match fs::symlink_metadata(dir) {
         Ok(metadata) => metadata,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        // Below what is no directory nothing can be left.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(e) => return Err(io(dir, &e)),
     };
     let ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();

@@ -46,8 +46,9 @@ impl<'a> Bundle<'a> {
         let mut lines = lines.peekable();
         let prerequisites: Vec<&str> =
             std::iter::from_fn(|| lines.next_if(|line| line.starts_with('-'))).collect();
-        check_prerequisite(&prerequisites, baseline)?;
         let references: Vec<&str> = lines.collect();
+        check_prerequisite(&prerequisites, baseline)
+            .map_err(|refused| note_repetition(refused, &references, baseline))?;
         let head = read_reference(&references)?;
         Ok(Self { head, pack })
     }
@@ -116,6 +117,17 @@ fn check_prerequisite(lines: &[&str], baseline: CommitId) -> Result<(), ImportEr
         return Ok(());
     }
     wrong(format!("got {}, expected {baseline}", escape(line, 80)))
+}
+
+/// A bundle that was imported already is asked for on its own commit.
+fn note_repetition(refused: ImportError, references: &[&str], baseline: CommitId) -> ImportError {
+    match read_reference(references) {
+        Ok(head) if head == baseline => refused.code.refuse(format!(
+            "{}: the baseline is the bundle's own commit",
+            refused.detail
+        )),
+        _ => refused,
+    }
 }
 
 fn read_reference(lines: &[&str]) -> Result<CommitId, ImportError> {

@@ -138,6 +138,28 @@ fn a_branch_that_no_tree_is_on_moves_and_no_file_does() {
 }
 
 #[test]
+fn a_working_tree_of_a_bare_repository_moves_along() {
+    for git in programs() {
+        let yard = Yard::new(&git);
+        let place = yard.temp.path().join("bare.git");
+        let tree = yard.temp.path().join("tree");
+        let (from, to) = (yard.top.to_str().unwrap(), place.to_str().unwrap());
+        run_git(&git, yard.temp.path(), &["clone", "-q", "--bare", from, to]);
+        run_git(
+            &git,
+            &place,
+            &["worktree", "add", "-q", tree.to_str().unwrap(), "main"],
+        );
+        let refused = yard.land_in(&place, &yard.git()).unwrap_err();
+        assert_eq!(refused.code(), "importer/BRANCH_CHECKED_OUT");
+        yard.land_in(&tree, &yard.git()).unwrap();
+        assert_eq!(run_git(&git, &tree, &["rev-parse", "HEAD"]), yard.head());
+        assert_eq!(run_git(&git, &tree, &["status", "--porcelain"]), "");
+        assert!(tree.join(ADDED).exists());
+    }
+}
+
+#[test]
 fn indexes_of_every_form_people_have_are_kept_in_it() {
     for git in programs() {
         for words in [

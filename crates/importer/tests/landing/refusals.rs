@@ -314,3 +314,70 @@ fn two_imports_into_one_tree_are_kept_apart() {
     yard.land().unwrap();
     yard.assert_whole(true);
 }
+
+#[test]
+fn a_head_that_comes_to_the_branch_by_another_name_is_not_taken_for_one_elsewhere() {
+    let ways: [(&str, Act, &str); 4] = [
+        (
+            "a symbolic reference",
+            |y| {
+                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+                y.run(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
+            },
+            "importer/HOST_UNSUPPORTED",
+        ),
+        (
+            "two of them",
+            |y| {
+                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+                y.run(&["symbolic-ref", "refs/heads/other", "refs/heads/alias"]);
+                y.run(&["symbolic-ref", "HEAD", "refs/heads/other"]);
+            },
+            "importer/HOST_UNSUPPORTED",
+        ),
+        (
+            "a circle",
+            |y| {
+                write(&y.top, ".git/refs/heads/one", "ref: refs/heads/two\n");
+                write(&y.top, ".git/refs/heads/two", "ref: refs/heads/one\n");
+                write(&y.top, ".git/HEAD", "ref: refs/heads/one\n");
+            },
+            "importer/HOST_UNSUPPORTED",
+        ),
+        (
+            "another tree's alias",
+            |y| {
+                let aside = y.temp.path().join("aside");
+                y.run(&[
+                    "worktree",
+                    "add",
+                    "-q",
+                    "-b",
+                    "own",
+                    aside.to_str().unwrap(),
+                ]);
+                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+                write(
+                    &y.top,
+                    ".git/worktrees/aside/HEAD",
+                    "ref: refs/heads/alias\n",
+                );
+            },
+            "importer/BRANCH_CHECKED_OUT",
+        ),
+    ];
+    for git in programs() {
+        for (what, act, code) in ways {
+            let yard = Yard::new(&git);
+            act(&yard);
+            assert_refused(&yard, what, code);
+        }
+        // Git reads a name up to a zero byte, and so do we: the tree moves along.
+        let yard = Yard::new(&git);
+        write(&yard.top, ".git/HEAD", "ref: refs/heads/main\0\n");
+        if let Ok(landed) = yard.land() {
+            assert!(landed.landed);
+        }
+        assert!(yard.top.join(ADDED).exists() == (yard.tip() == yard.head()));
+    }
+}
