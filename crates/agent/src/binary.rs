@@ -1,5 +1,6 @@
 use crate::{AgentCode, AgentRefusal, Ending, Launch, Patience, Profile, Program};
 use flightproof_core::{Digest, Hasher, escape};
+use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -90,7 +91,10 @@ impl Binary {
 }
 
 fn digest(path: &Path) -> Result<Digest, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
+    // A pipe in its place could wait for ever.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| e.to_string())?;
+    let file = File::from(file);
     let about = file.metadata().map_err(|e| e.to_string())?;
     if !about.is_file() {
         return Err("not an ordinary file".to_owned());

@@ -417,6 +417,11 @@ flightproof_core::refusal_codes! {
             "a request names another host than the plan's endpoints",
             "the session's one way out leads to the named provider only",
             "name the host in the plan if the agent needs it";
+        /// The operator's key would go to a host of the plan's own.
+        CredentialHost = "CREDENTIAL_HOST", Configuration,
+            "the provider's key would be given to a host that is not the provider's",
+            "whoever wrote the plan would learn the operator's key",
+            "allow the host with --key-for HOST if it is yours, or take the key out of the environment";
         /// The method or path is not the plan's.
         EndpointRefused = "ENDPOINT_REFUSED", Input,
             "a request names a method or a path that the plan does not list",

@@ -53,12 +53,19 @@ pub struct Provider {
     key: String,
     /// Header, in lower case, that carries the key.
     header: String,
+    /// The provider's hosts. Nobody else gets the key without the operator's word.
+    hosts: BTreeSet<String>,
 }
 
 impl Provider {
     /// The operator's variable that holds the key.
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Whether a host is the provider's own.
+    pub fn is_own(&self, host: &str) -> bool {
+        self.hosts.contains(host)
     }
 
     /// The header that carries it.

@@ -54,7 +54,7 @@ flightproof_core::refusal_codes! {
             "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock)";
         /// A lock file changed without a grant.
         LockChanged = "LOCK_CHANGED", Input,
-            "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "repeat with --grant and exactly this path if the new dependencies are wanted";
+            "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "if the new dependencies are wanted, repeat with --grant and exactly this path, and with it every other path that changes, since grants replace the default";
         /// The lock file cannot be read.
         LockUnreadable = "LOCK_UNREADABLE", Input,
             "Cargo.lock cannot be read", "dependencies are taken only as an exact list of name, version and checksum", "let a current cargo write the file again (format version 2, 3 or 4)";
@@ -193,7 +193,7 @@ flightproof_core::refusal_codes! {
             "the policy trusts none of the keys that were given", "a good signature by somebody the policy does not name is worth nothing", "give a key the policy names, or have the policy changed by its owner";
         /// A gate the policy requires was not passed.
         GateMissing = "GATE_MISSING", Policy,
-            "a required gate was not passed", "the policy asks for a proof that this certificate does not hold", "certify again with that gate";
+            "a required gate was not passed", "the policy asks for a proof that this certificate does not hold", "certify again with that gate; a language that does not have it cannot meet this policy";
         /// The certificate is for another repository.
         RepositoryMismatch = "REPOSITORY_MISMATCH", Policy,
             "the certificate is for another repository", "the policy is for one repository by name", "use the policy of that repository";
@@ -394,7 +394,7 @@ flightproof_core::refusal_codes! {
             "a changed function accepts no mutant at all", "code that compiles only exactly as it is written could hide anything", "write the function so that it can be mutated, for example with a return type that has a default";
         /// A mutant that no case noticed.
         MutantsSurvived = "MUTANTS_SURVIVED", Input,
-            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, or ask the witness's owner for a case or a waiver";
+            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case or a waiver";
         /// Mutants were killed only by crashes and limits.
         NoKillByValue = "NO_KILL_BY_VALUE", Input,
             "no mutant was noticed by a different answer", "crashes and time-outs alone do not show that answers are compared", "ask the witness's owner for cases whose answers depend on the change";

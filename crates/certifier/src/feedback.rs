@@ -90,6 +90,14 @@ fn input(case: &Case) -> String {
     format!("input: arguments {args:?}, standard input \"{stdin}\"")
 }
 
+/// What a case that was missed came to, for the owner of its witness: all of it, in one line.
+pub fn to_owner(case: &Case, observation: &Observation) -> String {
+    let mut told = answered(case, observation);
+    expected(&case.expect, &mut told);
+    let (_, told) = told.split_once(": ").unwrap_or_default();
+    told.trim_end().replace('\n', "; ")
+}
+
 fn answered(case: &Case, observation: &Observation) -> String {
     let ending = match &observation.ending {
         Ending::Exited { code } => format!("exit status {code}"),

@@ -149,6 +149,18 @@ fn miss(case: &Case, observation: &Observation) -> Option<CertifierCode> {
 /// # Errors
 /// `NONDETERMINISTIC` for a case that differs or that one of the runs lacks.
 pub fn determinism(first: &[Observation], second: &[Observation]) -> Result<(), CertifierError> {
+    named_determinism(&[], first, second)
+}
+
+/// As [`determinism`], and a case that differs is called by its name.
+///
+/// # Errors
+/// As [`determinism`].
+pub(crate) fn named_determinism(
+    cases: &[Case],
+    first: &[Observation],
+    second: &[Observation],
+) -> Result<(), CertifierError> {
     if first.len() != second.len() {
         return Err(CertifierCode::Nondeterministic.refuse(format_args!(
             "{} observations, then {}",
@@ -158,8 +170,12 @@ pub fn determinism(first: &[Observation], second: &[Observation]) -> Result<(), 
     }
     match first.iter().zip(second).position(|(a, b)| !same(a, b)) {
         None => Ok(()),
-        Some(index) => Err(CertifierCode::Nondeterministic
-            .refuse(format_args!("case number {} differs", index + 1))),
+        Some(index) => Err(
+            CertifierCode::Nondeterministic.refuse(match cases.get(index) {
+                Some(case) => format!("case {}", escape(&case.id, 80)),
+                None => format!("case number {}", index + 1),
+            }),
+        ),
     }
 }
 

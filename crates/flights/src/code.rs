@@ -18,10 +18,10 @@ flightproof_core::refusal_codes! {
             "there is no key to sign the certificate with", "an unsigned certificate proves nothing to anybody else", "make one with `flights key new`, or name one with --key FILE";
         /// A key file cannot be written or read.
         KeyFile = "KEY_FILE", Environment,
-            "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600); for a new key name another path with --out";
+            "the key file could not be read or written, or others may read it", "a signing key that others can read is not a key", "check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out";
         /// A new key needs a passphrase.
         PassphraseMissing = "PASSPHRASE_MISSING", Usage,
-            "a new key needs a passphrase", "a key file without one signs for whoever copies it", "name a file with --passphrase-file FILE, use a terminal, or say --no-passphrase if the file is protected otherwise";
+            "a new key needs a passphrase", "a key file without one signs for whoever copies it", "give one of at least 8 characters at a terminal, twice the same, or in a file with --passphrase-file FILE; say --no-passphrase if the key's file is protected otherwise";
         /// The agent has no such key.
         KeyUnknown = "KEY_UNKNOWN", Usage,
             "no key, or more than one, has this name", "what is signed must be signed by exactly the key that was meant", "see `flights key list` for the ids";
@@ -33,7 +33,7 @@ flightproof_core::refusal_codes! {
             "the SSH agent did not sign", "without its signature there is no certificate", "check that the agent is not locked and that whoever confirms did so";
         /// Entropy or state directory unavailable.
         StateUnavailable = "STATE_UNAVAILABLE", Environment,
-            "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own";
+            "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory";
         /// The toolchain was not found.
         ToolchainMissing = "TOOLCHAIN_MISSING", Environment,
             "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup, or name its directory with --toolchain DIR";
@@ -57,7 +57,7 @@ flightproof_core::refusal_codes! {
             "the recording could not be written", "a flight whose record is incomplete cannot be checked later, so it fails", "check free space and permissions of the recordings folder";
         /// A recording is damaged or forged.
         TranscriptBroken = "TRANSCRIPT_BROKEN", Evidence,
-            "the recording is damaged, incomplete or not signed by its recorder", "a recording that can be edited proves nothing", "restore it from version control, or record the flight again";
+            "the recording is damaged, incomplete or not signed by its recorder", "a recording that can be edited proves nothing", "restore it from version control, or put its recorder's public key beside it, or record the flight again";
         /// A recording of a newer format.
         TranscriptTooNew = "TRANSCRIPT_TOO_NEW", TooNew,
             "the recording is of a newer format than this program reads", "guessing at fields it does not know could pass what must fail", "use the release of flights that wrote it, or a newer one";
@@ -67,12 +67,18 @@ flightproof_core::refusal_codes! {
         /// Nobody's key to hold a recording against.
         RecorderUnknown = "RECORDER_UNKNOWN", Usage,
             "there is no key to hold the recording's signature against", "a recording that anybody may have made proves nothing", "name the recorder's public key with --key FILE, or put it beside the recording as a file that ends in .pub";
+        /// Recordings here are another recorder's.
+        RecorderOther = "RECORDER_OTHER", Configuration,
+            "the recordings here are held against the keys of other recorders", "a recording that replaces one of theirs could not be replayed by anybody who trusts them", "sign with a recorder's key (--key), or first put your public key into flights/recordings as NAME.pub for others to review";
         /// A line that a recording does not have.
         LineMissing = "LINE_MISSING", Usage,
             "the recording has no question on this line", "there is nothing to show", "take a number from the first column of `flights show`";
         /// The gate's demands are not all met.
         GateUnmet = "GATE_UNMET", Policy,
             "not every demand of the gate's policy is met by signed evidence", "a release that lacks a measurement is not known to be good, and what nobody measured is no pass", "measure what the rows name on exactly this commit with exactly this program, then ask again";
+        /// The working directory is not HEAD's tree.
+        TreeDiffers = "TREE_DIFFERS", Usage,
+            "the working directory is not what HEAD has", "evidence and acceptance speak of a commit, and plans and policy are read from its files", "commit or undo what differs, and ask again in a clean checkout";
         /// Evidence for the gate that is none.
         EvidenceInvalid = "EVIDENCE_INVALID", Evidence,
             "a file given as evidence, or as the last acceptance, is none", "only signed statements of the right kind count", "give what `flights run --evidence`, `flights evidence` and `flights gate` wrote";
@@ -138,7 +144,7 @@ flightproof_core::refusal_codes! {
             "the day that is confirmed is not the clock's", "a day that is not today would open or close a budget", "set the clock right, then confirm the day that it says";
         /// A file of the command line cannot be written.
         OutputUnwritable = "OUTPUT_UNWRITABLE", Usage,
-            "the output cannot be written", "a result that is not where it was asked for is lost", "name a file in a directory that exists and may be written to";
+            "the output cannot be written", "a result that is not where it was asked for is lost", "name a new path in a directory that exists and may be written to";
         /// An amount of money is none.
         AmountInvalid = "AMOUNT_INVALID", Usage,
             "an amount of money on the command line is none", "money is counted exactly, or not at all", "state --usd AMOUNT, or --eur AMOUNT with --rate RATE";

@@ -12,10 +12,18 @@ use std::path::Path;
 /// # Errors
 /// The system's, and that it is no regular file.
 pub(crate) fn read(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    if is_handed_over(path) {
-        return take(File::open(path)?, limit);
+    take(open_named(path)?, limit)
+}
+
+/// Opens such a file.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn open_named(path: &Path) -> std::io::Result<File> {
+    match is_handed_over(path) {
+        true => File::open(path),
+        false => open(path, OFlags::empty()),
     }
-    open(path, OFlags::empty()).and_then(|file| take(file, limit))
 }
 
 /// As [`read`], of text.

@@ -1,8 +1,7 @@
 //! Lays a plan's source out as a git repository with two commits.
 
-use crate::FlightsCode;
 use crate::plan::{CrateSource, PlanSource, TreesSource};
-use crate::state;
+use crate::{FlightsCode, regular, state};
 use flightproof_archive::pack_directory;
 use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{Digest, Hasher, Refusal, RelPath, escape};
@@ -42,13 +41,19 @@ pub fn revisions(source: &PlanSource, name: &str) -> (String, String, String) {
     let made = |label: &str| (label.to_owned(), BASELINE.to_owned(), CANDIDATE.to_owned());
     match source {
         PlanSource::Git(git) => (
-            "this-repository".to_owned(),
+            named(&git.repository),
             git.baseline.clone(),
             git.candidate.clone(),
         ),
         PlanSource::Crate(releases) => made(&releases.name),
         PlanSource::Trees(_) => made(name),
     }
+}
+
+/// A repository's name by its directory; the one that holds the plan is at no name.
+fn named(repository: &Path) -> String {
+    let name = repository.file_name().map(|name| name.to_string_lossy());
+    name.map_or_else(|| "this-repository".to_owned(), Into::into)
 }
 
 /// Digest of the directories of a source: paths, modes and contents.
@@ -153,7 +158,7 @@ fn read_release(name: &str, version: &str) -> Result<Tree, Refusal> {
         .map(|cache| cache.join(&file))
         .find(|path| path.is_file())
         .ok_or_else(|| unavailable(format!("{file} is not in cargo's cache")))?;
-    let bytes = std::fs::read(&path).map_err(|e| unavailable(format!("{file}: {e}")))?;
+    let bytes = regular::read(&path, MAX_TREE).map_err(|e| unavailable(format!("{file}: {e}")))?;
     unpack_release(&bytes, &format!("{name}-{version}"))
         .map_err(|e| unavailable(format!("{file}: {e}")))
 }
@@ -189,6 +194,7 @@ fn unpack_release(bytes: &[u8], prefix: &str) -> Result<Tree, String> {
 fn read_directory(root: &Path) -> Result<Tree, Refusal> {
     let mut tree = Tree::new();
     let mut pending = vec![root.to_owned()];
+    let mut left = MAX_TREE;
     while let Some(directory) = pending.pop() {
         let failed = |e: std::io::Error| unavailable(format!("{}: {e}", directory.display()));
         for entry in std::fs::read_dir(&directory).map_err(failed)? {
@@ -208,7 +214,10 @@ fn read_directory(root: &Path) -> Result<Tree, Refusal> {
             if !meta.is_file() {
                 return Err(unavailable(format!("{} is not a file", path.display())));
             }
-            let content = std::fs::read(&path).map_err(failed)?;
+            let content = regular::read_arrival(&path, left).map_err(failed)?;
+            left = left.checked_sub(content.len() as u64).ok_or_else(|| {
+                unavailable(format!("{}: more than {MAX_TREE} bytes", root.display()))
+            })?;
             let executable = meta.permissions().mode() & 0o100 != 0;
             tree.insert(
                 inner,

@@ -29,6 +29,12 @@ pub fn directory() -> Result<PathBuf, Refusal> {
     path.canonicalize().map_err(|e| unavailable(&path, e))
 }
 
+/// Where what does not last is made: `TMPDIR`, unless it is empty, else `/tmp`.
+pub fn temporary() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|v| !v.is_empty());
+    named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
 /// Creates a directory that only its owner can enter. An existing one must be such a directory.
 ///
 /// # Errors

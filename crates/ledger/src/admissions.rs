@@ -139,7 +139,7 @@ impl Standing {
     fn answer(self, certificate: Digest) -> Result<Vec<u8>, LedgerError> {
         if self.certificate != certificate.to_string() {
             return Err(LedgerCode::RequestDiffers.refuse(format!(
-                "got certificate {certificate}, recorded {}",
+                "this commit was asked for here before, under certificate {}; now under {certificate}",
                 self.certificate
             )));
         }

@@ -38,7 +38,7 @@ flightproof_core::refusal_codes! {
             "whether everything was put away cannot be told", "an earlier success must not hide a close that failed", "look at the named owner and at the disk; nothing acknowledged depends on the close";
         /// The key is taken by a request for another certificate.
         RequestDiffers = "REQUEST_DIFFERS", Usage,
-            "the same commit was already asked into this branch under another certificate", "one admission has one certificate", "use the certificate of the first request, or look at its receipt";
+            "the same commit was already asked into this branch under another certificate", "one admission has one certificate", "if it came in then and the branch was set back since, set the branch to the commit by hand, or ask for another commit; else use the certificate of the first request";
         /// An earlier intent has no outcome yet.
         AdmissionOpen = "ADMISSION_OPEN", Environment,
             "an earlier admission of this commit has no recorded outcome", "it may have moved the branch already", "run the recovery first: it reads the branch and records what happened";

@@ -426,7 +426,8 @@ impl<'a> Certification<'a> {
         let [first, second] = &self.passes;
         let whole =
             |pass: &Vec<Option<Observation>>| pass.iter().flatten().cloned().collect::<Vec<_>>();
-        judge::determinism(&whole(first), &whole(second)).map_err(|e| Failure {
+        let cases = self.witness.cases();
+        judge::named_determinism(cases, &whole(first), &whole(second)).map_err(|e| Failure {
             gate: Gate::Determinism,
             refusal: e.into(),
         })

@@ -2,12 +2,12 @@
 
 use super::report::{AttemptReport, Report};
 use super::room::{RoomOutcome, SealedRoom, Way};
-use super::sortie::{Sortie, new_key};
+use super::sortie::{Sortie, credential, new_key};
 use crate::flight::{self, Flown, Proven};
 use crate::show::Progress;
 use crate::transcript::Tape;
 use crate::{log, state};
-use flightproof_agent::proxy::{Credential, Dial, Gate, TcpLoopback};
+use flightproof_agent::proxy::{Dial, Gate, TcpLoopback};
 use flightproof_agent::repair::{Ask, Proposal, Told};
 use flightproof_agent::run::State;
 use flightproof_agent::{
@@ -18,7 +18,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::feedback::Missed;
 use flightproof_certifier::spend::{self, RunSpend, TokenCounts};
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
-use flightproof_core::{Code, Decision, Exit, Fault, MicroUsd, Refusal, Verdict, escape};
+use flightproof_core::{Code, Exit, Fault, MicroUsd, Refusal, Verdict};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
 use flightproof_ledger::Name;
@@ -228,13 +228,7 @@ impl Sortie<'_> {
             Some(network) => Box::new(network.clone()),
             None => Box::new(TcpLoopback),
         };
-        let credential = match self.profile.provider() {
-            Some(provider) => match std::env::var(provider.key()) {
-                Ok(value) => Some(Credential::new(provider.header(), &value)?),
-                Err(_) => None,
-            },
-            None => None,
-        };
+        let credential = credential(&self.asked, &self.profile)?;
         let hold = self.limits.hold_under(&self.profile);
         let charge = MicroUsd::from_micros(REQUEST_CHARGE).unwrap_or_default();
         let gate =
@@ -384,26 +378,25 @@ impl Sortie<'_> {
         progress: &mut Progress,
     ) -> Result<Verdict, Stop> {
         progress.begin("admit");
-        let receipt = self
+        let admitted = self
             .host
             .admit(&self.order, proven, branch, certificate.id)
-            .and_then(|receipt| {
-                let file = self.asked.out.join("receipt.json");
-                state::write_file(&file, &receipt, 0o644)
-            });
-        receipt.map_err(|refusal| Stop {
-            stage: "admit",
-            refusal,
-        })?;
+            .map_err(|refusal| Stop {
+                stage: "admit",
+                refusal,
+            })?;
         let (from, to) = (proven.captured.baseline, proven.captured.head);
-        let detail = format!("{} moved from {from} to {to}", escape(branch, 200));
-        progress.done(&detail);
-        let about = (certificate.id, to);
-        let unlogged = log::admitted(branch, about, &proven.captured.repository);
+        let mut verdict = flight::moved("admit", &admitted, branch, (from, to));
+        progress.done(&verdict.detail);
+        verdict.notes.extend(flight::hand_over(
+            &admitted,
+            &self.asked.out.join("receipt.json"),
+            (branch, &proven.captured.repository),
+            (certificate.id, to),
+        ));
         Ok(Verdict {
             certificate: Some(certificate.id.to_string()),
-            notes: Vec::from_iter(unlogged),
-            ..Verdict::passed(Decision::Admitted, "admit", detail)
+            ..verdict
         })
     }
 

@@ -68,7 +68,7 @@ pub fn recover(host: &Host) -> Result<Vec<Recovered>, Refusal> {
     for (mut record, _lock) in orphans {
         let runs = settle(&record, &mut folder, &mut ledger)?;
         if runs.is_empty() {
-            found.push(nothing_open(&record));
+            found.push(nothing_open(&record, &mut folder, &ledger)?);
         }
         found.extend(runs);
         record.end = Some(LoopEnd::Recovered);
@@ -124,13 +124,25 @@ fn stands(hold: Option<HoldState>, run: &RunKey) -> String {
     }
 }
 
-/// A loop whose runs had all ended, or that had begun none.
-fn nothing_open(record: &LoopRecord) -> Recovered {
-    Recovered {
+/// A loop whose runs had all ended, or that had begun none: what its last run came to.
+fn nothing_open(
+    record: &LoopRecord,
+    folder: &mut RunFolder,
+    ledger: &Ledger,
+) -> Result<Recovered, Refusal> {
+    let mut found = Recovered {
         name: record.name.clone(),
         plan: record.plan.clone(),
         run: record.runs.last().cloned(),
         outcome: String::from(Outcome::Finished),
         hold: "no hold was open".to_owned(),
+    };
+    if let Some(run) = &found.run {
+        if let Some(State::Done { ended, .. }) = folder.state_of(run).map_err(unavailable)? {
+            found.outcome = String::from(ended.outcome);
+        }
+        let name: Name = run.as_str().parse().map_err(Refusal::from)?;
+        found.hold = stands(ledger.hold(&name)?.map(|hold| hold.state), run);
     }
+    Ok(found)
 }

@@ -4,10 +4,10 @@ use super::AgentPlan;
 use super::plan::AgentSource;
 use super::recovery::{folder, unavailable};
 use super::sealed::Furniture;
-use crate::FlightsCode;
 use crate::flight::{self, Host, Order, WorkDirectory};
 use crate::source::{self, Laid};
-use crate::state;
+use crate::{FlightsCode, regular, state};
+use flightproof_agent::proxy::Credential;
 use flightproof_agent::proxy::Network;
 use flightproof_agent::repair::{Leg, Repair};
 use flightproof_agent::{
@@ -23,7 +23,6 @@ use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Moment, Refusal, RelPath, escape};
 use flightproof_importer::Checkout;
 use flightproof_ledger::Ledger;
-use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +39,8 @@ pub struct Asked<'a> {
     pub attempts: Option<NonZeroU32>,
     /// The branch that a certified commit moves.
     pub admit: Option<&'a str>,
+    /// Hosts, beside the provider's own, that the operator gives the provider's key to.
+    pub key_for: &'a [String],
     /// The signing key.
     pub key: &'a dyn Signer,
     /// Where certificate, bundle and report go.
@@ -79,6 +80,7 @@ impl<'a> Sortie<'a> {
         let plan = asked.plan;
         let profile = Profile::built_in(&plan.agent.profile)?;
         let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
+        credential(&asked, &profile)?;
         let binary = program(&asked)?;
         let (policy, bound) = policy(&asked.root.join(&plan.policy.file))?;
         let work = host.work_directory()?;
@@ -180,17 +182,34 @@ fn program(asked: &Asked<'_>) -> Result<Binary, Refusal> {
         .into())
 }
 
-fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
-    let unreadable = |e: std::io::Error| {
-        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
+/// The operator's key for the provider, if there is one. A plan may come from anybody: the hosts that
+/// it names get the key only if they are the provider's own, or the operator said so.
+pub(super) fn credential(
+    asked: &Asked<'_>,
+    profile: &Profile,
+) -> Result<Option<Credential>, Refusal> {
+    let endpoints = asked.plan.agent.read_endpoints()?;
+    let Some(provider) = profile.provider().filter(|_| !endpoints.is_empty()) else {
+        return Ok(None);
     };
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| {
-            file.take(MAX_POLICY_BYTES as u64 + 1)
-                .read_to_end(&mut bytes)
-        })
-        .map_err(unreadable)?;
+    let Some(value) = std::env::var_os(provider.key()) else {
+        return Ok(None);
+    };
+    let known = |host: &str| provider.is_own(host) || asked.key_for.iter().any(|own| own == host);
+    if let Some(other) = endpoints.iter().find(|endpoint| !known(endpoint.host())) {
+        let detail = format!("{} would get {}", other.host(), provider.key());
+        return Err(AgentCode::CredentialHost.refuse(detail).into());
+    }
+    let value = value.to_str().ok_or_else(|| {
+        AgentCode::CredentialHost.refuse(format!("{} is not text", provider.key()))
+    })?;
+    Ok(Some(Credential::new(provider.header(), value)?))
+}
+
+fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
+    let bytes = regular::read(path, MAX_POLICY_BYTES as u64).map_err(|e| {
+        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
+    })?;
     Ok((Policy::parse(&bytes)?, Digest::of(&bytes)))
 }
 

@@ -4,17 +4,14 @@ use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input;
 use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
-use crate::{flight, log, state};
+use crate::{flight, log};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::admission::AdmissionStatement;
 use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::verify::{Opened, open};
-use flightproof_core::{Decision, Exit, Refusal, Verdict, escape};
+use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use std::path::{Path, PathBuf};
-
-/// Most bytes of a branch's name in a verdict.
-const MAX_BRANCH: usize = 200;
 
 /// `flights admit`.
 #[derive(Args)]
@@ -72,6 +69,8 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let place = place.unwrap_or_else(|| args.certificate.with_file_name("admission.dsse.json"));
     input::parent(&place)?;
     input::apart(&place, &[&args.certificate, &args.policy])?;
+    let receipt = place.with_file_name("receipt.json");
+    flight::check_receipt(&receipt, opened.id())?;
     flight::check_branch(&args.repo, (statement, opened.id()), &args.branch)?;
     let second = sign(args, opened, &place)?;
     if opened.policy().admission().is_some() {
@@ -87,27 +86,19 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     input::write(&place, &second, 0o644)?;
     let about = (statement, opened.id());
     let admitted = flight::admit_certified(&args.repo, about, &args.branch)?;
-    let receipt = place.with_file_name("receipt.json");
-    state::write_file(&receipt, &admitted.receipt, 0o644)?;
     let request = &statement.predicate.inputs.request;
-    let unlogged = match admitted.repeated {
-        true => None,
-        false => log::admitted(
-            &args.branch,
-            (opened.id(), request.head),
-            &request.repository,
-        ),
-    };
-    let branch = escape(&args.branch, MAX_BRANCH);
-    let (baseline, head) = (request.baseline, request.head);
-    let detail = match admitted.repeated {
-        true => format!("{branch} was moved from {baseline} to {head} before: nothing was done"),
-        false => format!("{branch} moved from {baseline} to {head}"),
-    };
+    let notes = flight::hand_over(
+        &admitted,
+        &receipt,
+        (&args.branch, &request.repository),
+        (opened.id(), request.head),
+    );
+    let ends = (request.baseline, request.head);
+    let mut verdict = flight::moved("admit", &admitted, &args.branch, ends);
+    verdict.notes.extend(notes);
     Ok(Verdict {
         certificate: Some(opened.id().to_string()),
-        notes: Vec::from_iter(unlogged),
-        ..Verdict::passed(Decision::Admitted, "admit", detail)
+        ..verdict
     })
 }
 

@@ -125,6 +125,9 @@ fn create(
     (output, beside): (&Path, Option<&Path>),
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
+    if let Some(beside) = beside {
+        input::apart(output, &[beside])?;
+    }
     let desk = Desk::open(repo)?;
     let grants = rules.grants_unjudged();
     let request = CaptureRequest {

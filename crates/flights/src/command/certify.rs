@@ -2,19 +2,16 @@
 
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
-use crate::flight::{self, Flown, Host, Order, Parents, Proven};
+use crate::flight::{self, Flown, Host, Order, Parents};
+use crate::log;
 use crate::report::write_mutants;
 use crate::show::{self, Format, Progress, Speak};
 use crate::source::Laid;
-use crate::{log, state};
 use clap::Args;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_core::{Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
+use flightproof_core::{Digest, Exit, Refusal, RelPath, Verdict};
 use std::path::{Path, PathBuf};
-
-/// Most bytes of a branch's name in a verdict.
-const MAX_BRANCH: usize = 200;
 
 /// `flights certify`.
 #[derive(Args)]
@@ -180,7 +177,7 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     } else {
         Speak::Nothing
     };
-    flight::clear_out(&args.flight.out)?;
+    let _out = flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(speak);
     let (verdict, exit) = match fly(args, &mut progress) {
         Ok(verdict) => (verdict, Exit::Passed),
@@ -228,29 +225,23 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
         None => Ok(flown.verdict(Some(certificate.id.to_string()))),
         Some(branch) => {
             progress.begin("admit");
-            let receipt = host.admit(&order, proven, branch, certificate.id)?;
-            state::write_file(&args.flight.out.join("receipt.json"), &receipt, 0o644)?;
-            let about = (certificate.id, proven.captured.head);
-            if let Some(note) = log::admitted(branch, about, &proven.captured.repository) {
-                progress.done(note);
-            }
-            let verdict = admitted(proven, branch, &certificate);
+            let admitted = host.admit(&order, proven, branch, certificate.id)?;
+            let notes = flight::hand_over(
+                &admitted,
+                &args.flight.out.join("receipt.json"),
+                (branch, &proven.captured.repository),
+                (certificate.id, proven.captured.head),
+            );
+            let ends = (proven.captured.baseline, proven.captured.head);
+            let mut verdict = flight::moved("admit", &admitted, branch, ends);
             progress.done(&verdict.detail);
-            Ok(verdict)
+            notes.iter().for_each(|note| progress.done(note));
+            verdict.notes.extend(notes);
+            Ok(Verdict {
+                certificate: Some(certificate.id.to_string()),
+                ..verdict
+            })
         }
-    }
-}
-
-fn admitted(proven: &Proven, branch: &str, certificate: &flight::Certificate) -> Verdict {
-    let detail = format!(
-        "{} moved from {} to {}",
-        escape(branch, MAX_BRANCH),
-        proven.captured.baseline,
-        proven.captured.head
-    );
-    Verdict {
-        certificate: Some(certificate.id.to_string()),
-        ..Verdict::passed(Decision::Admitted, "admit", detail)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `flights doctor`: can this machine fly?
 
+use super::input;
 use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format};
 use crate::state;
@@ -28,17 +29,17 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
     let checks = [
         check(
             "git",
-            state::program("git", "git").map(|p| p.display().to_string()),
+            state::program("git", "git").map(|p| input::shown(&p)),
         ),
         check(
             "bubblewrap",
-            state::program("bwrap", "bubblewrap").map(|p| p.display().to_string()),
+            state::program("bwrap", "bubblewrap").map(|p| input::shown(&p)),
         ),
         check(
             "toolchain",
-            state::toolchain(None).map(|p| p.display().to_string()),
+            state::toolchain(None).map(|p| input::shown(&p)),
         ),
-        check("state", state::directory().map(|p| p.display().to_string())),
+        check("state", state::directory().map(|p| input::shown(&p))),
         check("session", session()),
         Check {
             optional: true,

@@ -3,23 +3,24 @@
 use super::input;
 use super::key::{self, SignerArgs};
 use super::run::{PlanResult, plans_below};
-use crate::flight::{Host, Order};
+use crate::flight::{Host, Order, WorkDirectory};
 use crate::gate::{
     self, Candidate, Evidence, FlightEvidence, FuzzSummary, GatePolicy, Row, State, acceptance,
     last_policy,
 };
 use crate::plan::Plan;
 use crate::show::{self, Format, Tone};
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, regular, state};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use flightproof_archive::paws;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
 use flightproof_importer::{self as importer, Git};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Largest policy, and summary of a fuzz campaign, in bytes.
@@ -106,9 +107,9 @@ pub(super) fn run(args: &GateArgs, format: Format) -> Result<Exit, Refusal> {
             .refuse("its keys are none of the trusted ones")
             .into());
     }
+    let candidate = candidate(&args.root)?;
     let next = input::read(&args.root.join(NEXT_POLICY), MAX_FILE)?;
     GatePolicy::parse(&next)?;
-    let candidate = candidate(&args.root)?;
     let evidence = args
         .evidence
         .iter()
@@ -209,7 +210,11 @@ fn fuzz(file: &Path, keys: &[PublicKey]) -> Result<FuzzSummary, Refusal> {
 }
 
 /// What stands here: the tree of HEAD, this program, and the plans as they are.
+///
+/// # Errors
+/// `TREE_DIFFERS` if what is read here is not what HEAD has.
 fn candidate(root: &Path) -> Result<Candidate, Refusal> {
+    checked_out(root)?;
     let git = Git::at(&state::program("git", "git")?)?;
     let commit = importer::Host::open(&git, root)?.resolve(&git, "HEAD")?;
     Ok(Candidate {
@@ -222,6 +227,42 @@ fn candidate(root: &Path) -> Result<Candidate, Refusal> {
             .collect(),
         now: state::unix_seconds(),
     })
+}
+
+/// Plans, witnesses and policy are read where they lie, and signed as what HEAD has: so every file of
+/// HEAD's tree must lie here as it is there, and nothing else beside the plans.
+fn checked_out(root: &Path) -> Result<(), Refusal> {
+    let differs = |path: &Path, what: &str| {
+        let detail = format!("{}: {what}", input::shown(path));
+        Refusal::from(FlightsCode::TreeDiffers.refuse(detail))
+    };
+    let git = Git::at(&state::program("git", "git")?)?;
+    let host = importer::Host::open(&git, root)?;
+    let work = WorkDirectory::new(&state::directory()?)?;
+    let archive = importer::tree_of(&git, &host, "HEAD", work.path())?;
+    let tree = paws::read(&archive)?;
+    let mut known = BTreeSet::new();
+    for (entry, bytes) in tree.files() {
+        let path = root.join(entry.path.as_str());
+        let found = regular::read_arrival(&path, bytes.len() as u64);
+        if found.is_ok_and(|found| found == bytes) {
+            known.insert(path);
+        } else {
+            return Err(differs(&path, "not as HEAD has it"));
+        }
+    }
+    let mut folders = vec![root.join("flights")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                _ if known.contains(&path) => {}
+                _ => return Err(differs(&path, "HEAD does not have it")),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn own_digest() -> Result<Digest, Refusal> {
@@ -257,6 +298,7 @@ pub(super) fn of_run(
     root: &Path,
     (key, file): (&dyn Signer, &Path),
 ) -> Result<(), Refusal> {
+    checked_out(root)?;
     let plans = plans(root)?;
     let flights = results.iter().filter_map(|result| {
         let (plan, hostile) = plans.get(&result.name)?;

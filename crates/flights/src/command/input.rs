@@ -2,7 +2,7 @@
 
 use crate::{FlightsCode, regular, state};
 use flightproof_core::{Refusal, escape};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a path in a line for people.
 const MAX_SHOWN: usize = 2048;
@@ -37,23 +37,48 @@ pub(super) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal>
         .map_err(|refusal| FlightsCode::OutputUnwritable.refuse(refusal.detail).into())
 }
 
-/// Refuses an output that is one of the inputs: the input would be gone.
+/// Refuses an output that is one of the inputs, or would replace a file of a directory that is one:
+/// the input would be gone. Another output counts as an input.
 ///
 /// # Errors
 /// `OUTPUT_UNWRITABLE`.
 pub(super) fn apart(output: &Path, inputs: &[&Path]) -> Result<(), Refusal> {
-    use std::os::unix::fs::MetadataExt as _;
-    let place = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    let Some(own) = place(output) else {
-        return Ok(());
+    let own = place(output);
+    let exists = output.symlink_metadata().is_ok();
+    let is_input = |input: &&Path| {
+        let input = place(input);
+        let inside = input.is_dir() && exists && own.starts_with(&input);
+        own == input || inside || same_file(output, &input)
     };
-    match inputs.iter().any(|input| place(input) == Some(own)) {
+    match inputs.iter().any(is_input) {
         true => {
             let detail = format!("{}: it is an input as well", shown(output));
             Err(FlightsCode::OutputUnwritable.refuse(detail).into())
         }
         false => Ok(()),
     }
+}
+
+/// A path without links and detours, whether or not there is a file of this name.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The same file under two names.
+fn same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let number = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    number(one).is_some_and(|own| number(other) == Some(own))
 }
 
 /// A directory that must be there.

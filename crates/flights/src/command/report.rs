@@ -15,6 +15,8 @@ use flightproof_certifier::key::PublicKey;
 use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict, parse_strict};
 use std::path::{Path, PathBuf};
 
+/// How a flight was looked at that came from its recording.
+const REPLAYED: &str = "replayed";
 /// Largest verdict file in bytes: notes are bounded.
 const MAX_VERDICT: usize = 1 << 20;
 
@@ -36,7 +38,7 @@ pub(super) struct ReportArgs {
     keys: Vec<PathBuf>,
 }
 
-/// Writes the report. A flight that failed is in it; the exit status says so too.
+/// Writes the report. The exit status speaks of the replays: a flight that was flown had its own.
 ///
 /// # Errors
 /// What keeps the report from being written.
@@ -44,6 +46,9 @@ pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
     input::parent(&args.output)?;
     let (flown, plans): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.runs.iter().partition(|run| is_flown(run));
+    if let Some(other) = plans.iter().find(|plan| plan.is_dir()) {
+        return Err(input::unreadable(other, "there is no verdict.json in it"));
+    }
     let mut flights = Vec::new();
     let mut exit = Exit::Passed;
     if flown.is_empty() || !plans.is_empty() {
@@ -57,24 +62,18 @@ pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
     for directory in flown {
         add_flown(directory, &keys, &mut flights)?;
     }
+    if exit == Exit::Passed && flights.iter().any(|f| f.failure.is_some()) {
+        exit = Exit::Mismatch;
+    }
     let own = std::env::current_exe().and_then(std::fs::read).ok();
     let report = Report {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program: own.map(|bytes| Digest::of(&bytes)),
         flights,
     };
-    let failed = report
-        .flights
-        .iter()
-        .filter(|f| f.failure.is_some())
-        .count();
     let page = report::page(&report);
     input::write(&args.output, page.as_bytes(), 0o644)?;
-    let told = format!(
-        "{} flights, {failed} failed: {}",
-        report.flights.len(),
-        input::shown(&args.output)
-    );
+    let told = format!("{}: {}", report.told(), input::shown(&args.output));
     show::verdict(&Verdict::passed(Decision::Accepted, "report", told), format);
     Ok(exit)
 }
@@ -118,7 +117,7 @@ fn replayed(replays: &Replays) -> (Vec<Flight>, Exit) {
             Flight {
                 about: plan.map_or_else(String::new, |plan| plan.about),
                 expected,
-                how: "replayed",
+                how: REPLAYED,
                 failure: result.failure.as_ref().map(|f| Failed {
                     code: f.code.to_owned(),
                     stage: f.stage.clone(),
@@ -219,12 +218,42 @@ fn add_flown(
         let file = folder.join("verdict.json");
         let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
             .map_err(|e| input::unreadable(&file, e))?;
-        match flights.iter_mut().find(|f| f.name == name) {
-            Some(replayed) => replayed.beside = Some(verdict),
-            None => flights.push(flown(name, verdict, folder, keys)?),
+        let mut flown = flown(name, verdict, folder, keys)?;
+        let replayed = flights.iter_mut();
+        let mut replayed = replayed.filter(|f| f.how == REPLAYED && f.beside.is_none());
+        match replayed.find(|f| f.name == flown.name) {
+            Some(replayed) => stand_beside(replayed, flown.verdict),
+            None => {
+                if flights.iter().any(|f| f.name == flown.name) {
+                    flown.name = input::shown(folder);
+                }
+                flights.push(flown);
+            }
         }
     }
     Ok(())
+}
+
+/// A flight that came to something else than its recording is one of the two, and nobody knows which.
+fn stand_beside(replayed: &mut Flight, flown: Option<Verdict>) {
+    let end =
+        |verdict: &Option<Verdict>| verdict.as_ref().map(|v| (v.code.clone(), v.stage.clone()));
+    let code = |verdict: &Option<Verdict>| end(verdict).and_then(|(code, _)| code);
+    if code(&replayed.verdict) != code(&flown) && replayed.failure.is_none() {
+        let refusal = Refusal::from(FlightsCode::VerdictUnexpected.refuse(format!(
+            "flown it came to {}, replayed to {}",
+            code(&flown).as_deref().unwrap_or("held"),
+            code(&replayed.verdict).as_deref().unwrap_or("held")
+        )));
+        replayed.failure = Some(Failed {
+            code: refusal.code().to_owned(),
+            stage: end(&flown).map_or_else(String::new, |(_, stage)| stage),
+            detail: refusal.detail,
+            hint: refusal.explanation.todo.to_owned(),
+            again: format!("flights run {}", replayed.name),
+        });
+    }
+    replayed.beside = flown;
 }
 
 fn flown(
@@ -248,6 +277,11 @@ fn flown(
             // What no trusted key signed is not read at all.
             let signed = dsse::open(&envelope, keys, 1)?;
             let statement = Statement::parse(signed.bytes())?;
+            let id = Digest::of(signed.bytes()).to_string();
+            if verdict.certificate.as_deref() != Some(&*id) {
+                let detail = format!("{}: a verdict about another one", input::shown(&file));
+                return Err(FlightsCode::FileUnreadable.refuse(detail).into());
+            }
             let signers: Vec<String> = signed.signers().iter().map(ToString::to_string).collect();
             flight.signature = Signature::By(signers.join(", "));
             flight.digests = digests(Some(&statement), None);

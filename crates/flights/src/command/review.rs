@@ -3,18 +3,20 @@
 
 use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input::shown;
-use crate::flight::{Order, WorkDirectory};
+use crate::flight::{Opening, Order, WorkDirectory};
 use crate::patch::{self, Kind};
 use crate::show::{self, Format, Tone};
 use crate::state;
 use clap::Args;
 use flightproof_archive::paws;
+use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::{Account, Certification, MutantFate};
 use flightproof_certifier::claim::Inputs;
 use flightproof_certifier::generated::Regenerated;
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::verify::{ExpectedSubject, open, verify};
+use flightproof_certifier::witness::Witness;
 use flightproof_core::{Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
 use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
@@ -51,6 +53,10 @@ pub(super) struct ReviewArgs {
     /// The witness it was certified with: tells which changed lines carry mutants.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
+    /// `opening.json` of the flight: shows that it is that witness. Default: the one beside the
+    /// certificate; without one, its number of cases must do.
+    #[arg(long, value_name = "FILE", requires = "witness")]
+    opening: Option<PathBuf>,
 }
 
 /// Verifies the certificate, then shows the change it is about.
@@ -158,6 +164,7 @@ fn account(
     };
     let order = Order::new(&captured.repository, ("", ""), file)?;
     let witness = order.witness()?;
+    check_witness(args, &witness, inputs)?;
     let unpacked = paws::read(&captured.archive)?;
     let tree: Tree<'_> = unpacked
         .files()
@@ -168,6 +175,32 @@ fn account(
     let machine = Certification::beside(made, captured, &tree, &witness, [0; 32])
         .map_err(|failure| failure.refusal)?;
     Ok(Some(machine.account()))
+}
+
+/// Another witness would tell of other mutants.
+fn check_witness(args: &ReviewArgs, witness: &Witness, inputs: &Inputs) -> Result<(), Refusal> {
+    let claim = &inputs.witness;
+    let beside = args.certificate.with_file_name("opening.json");
+    let opening = match &args.opening {
+        Some(named) => Some(Opening::read(named)?),
+        None => beside
+            .is_file()
+            .then(|| Opening::read(&beside))
+            .transpose()?,
+    };
+    let found = match opening {
+        Some(opening) => witness.commitment(&opening.secrets.salt)? == claim.commitment,
+        None => {
+            let shape = (witness.cases().len() as u64, witness.is_public());
+            shape == (claim.cases, claim.public)
+        }
+    };
+    match found {
+        true => Ok(()),
+        false => Err(CertifierCode::WitnessMismatch
+            .refuse("it is not the one that the certificate commits to")
+            .into()),
+    }
 }
 
 fn proven(statement: &Statement) -> Vec<String> {
@@ -282,6 +315,7 @@ fn class(path: &str, line: u32, account: Option<&Account>) -> String {
         (0, None) => account
             .class(path, line)
             .map_or_else(String::new, |class| class.name().to_owned()),
+        (1, _) => "1 mutant".to_owned(),
         (n, _) => format!("{n} mutants"),
     }
 }

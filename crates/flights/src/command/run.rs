@@ -15,7 +15,7 @@ use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
-use crate::{FlightsCode, log, registry};
+use crate::{FlightsCode, log, registry, state};
 use board::Board;
 use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
@@ -247,6 +247,9 @@ impl Crew {
         };
         let (mode, word, jobs) = if let Some(backend) = backend {
             let key = key::signer(&args.signer)?;
+            if args.record {
+                settle_recorder(&root, &key.public_key())?;
+            }
             let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);
             let word = if args.live { " --live" } else { " --local" };
@@ -416,7 +419,7 @@ impl Crew {
             .expect
             .canary
             .as_ref()
-            .map(|name| std::env::temp_dir().join(name));
+            .map(|name| state::temporary().join(name));
         if let Some(canary) = canary.as_ref().filter(|c| c.exists()) {
             return Err(FlightsCode::CanaryFound
                 .refuse(format!("{} existed before the flight", canary.display()))
@@ -458,7 +461,7 @@ impl Crew {
 
 /// Writes what a flight came to into a directory, and into the log.
 fn hand_out(flown: Flown, order: &Order, key: &dyn Signer, out: &Path) -> Result<Verdict, Refusal> {
-    flight::clear_out(out)?;
+    let _out = flight::clear_out(out)?;
     let verdict = match flown {
         Flown::Certified(ref proven) => {
             let certificate = flight::certify(proven, key)?;
@@ -497,21 +500,58 @@ pub(super) fn recording(root: &Path, name: &str) -> PathBuf {
 
 /// The keys of those who record: every public key beside the recordings.
 fn recorder_keys(root: &Path) -> Result<Vec<PublicKey>, Refusal> {
-    let folder = root.join("flights/recordings");
-    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "pub"))
-        .collect();
-    paths.sort();
+    let paths = recordings(root, "pub");
     if paths.is_empty() {
-        let path = folder.join("recorder.pub");
-        return Err(FlightsCode::TranscriptMissing
-            .refuse(format!("{}: no recorder's key", path.display()))
-            .into());
+        let place = root.join("flights/recordings");
+        let code = match recordings(root, "flight").is_empty() {
+            true => FlightsCode::TranscriptMissing,
+            false => FlightsCode::RecorderUnknown,
+        };
+        let detail = format!("{}: no recorder's key", super::input::shown(&place));
+        return Err(code.refuse(detail).into());
     }
     paths.iter().map(|path| key::public(path)).collect()
 }
+
+/// Before anything is recorded: what is recorded can be replayed here by whoever trusts the keys that
+/// lie there. The first who records lays down theirs.
+fn settle_recorder(root: &Path, key: &PublicKey) -> Result<(), Refusal> {
+    let folder = root.join("flights/recordings");
+    let known = match recordings(root, "pub").is_empty() {
+        false => recorder_keys(root)?,
+        true if recordings(root, "flight").is_empty() => {
+            std::fs::create_dir_all(&folder).map_err(|e| {
+                FlightsCode::TranscriptWrite.refuse(format!("{}: {e}", folder.display()))
+            })?;
+            return state::write_file(&folder.join(RECORDER), key.to_pem()?.as_bytes(), 0o644);
+        }
+        true => Vec::new(),
+    };
+    match known.iter().any(|known| known.id() == key.id()) {
+        true => Ok(()),
+        false => {
+            let detail = format!("{}: not by {}", super::input::shown(&folder), key.id());
+            Err(FlightsCode::RecorderOther.refuse(detail).into())
+        }
+    }
+}
+
+/// What lies beside the recordings with this ending, sorted.
+fn recordings(root: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root.join("flights/recordings"));
+    let mut paths: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == ending))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// The public key of whoever recorded here first.
+const RECORDER: &str = "recorder.pub";
 
 /// Whether the verdict is another one than the plan expects.
 fn unexpected(plan: &Plan, verdict: &Verdict) -> Option<Refusal> {

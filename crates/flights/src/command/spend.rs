@@ -228,6 +228,7 @@ pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Re
             ledger.export(&mut bytes)?;
             match output {
                 Some(output) => {
+                    input::apart(output, &[&state::directory()?])?;
                     input::write(output, &bytes, 0o600)?;
                     let detail =
                         format!("{} bytes written to {}", bytes.len(), input::shown(output));

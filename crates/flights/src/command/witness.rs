@@ -169,6 +169,13 @@ fn lines(cases: usize, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> 
             teeth.proposals.len() - MAX_SHOWN
         ));
     }
+    if !teeth.missed.is_empty() {
+        let missed = teeth.missed.len();
+        lines.push(format!(
+            "{missed} of {cases} cases fail on this tree and were asked of no mutant: no fault of the \
+             witness where the tree is the baseline"
+        ));
+    }
     lines.push(format!(
         "{} of {} mutants tried, {} noticed by no case, {} cases without teeth of their own",
         teeth.tried,

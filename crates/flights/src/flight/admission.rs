@@ -1,11 +1,11 @@
 //! Letting in a commit that was certified earlier.
 
-use super::Host;
-use crate::state;
+use super::{Host, WorkDirectory};
+use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::verify::ExpectedSubject;
-use flightproof_core::{Digest, Refusal};
+use flightproof_core::{CommitId, Decision, Digest, Refusal, Verdict, escape};
 use flightproof_importer::{self as importer, Admitted, Clearance, Git};
 use flightproof_ledger::Ledger;
 use std::path::Path;
@@ -65,11 +65,94 @@ pub fn admit_certified(
     let now = state::unix_seconds();
     let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
     importer::recover(&git, &mut ledger, now)?;
+    let ends = (inputs.request.baseline, inputs.request.head);
+    let work = WorkDirectory::new(&state::directory()?)?;
+    let changes = importer::changes_of(&git, &host, ends, work.path())?;
     let clearance = Clearance::of_certificate(
         &inputs.session_execution.remains,
         certificate,
-        (inputs.request.baseline, inputs.request.head),
+        ends,
+        changes,
         branch,
     )?;
     importer::admit(&git, &host, &mut ledger, &clearance, now)
+}
+
+/// Hands over what a move came to. The branch has moved: what cannot be written now turns nothing, and
+/// is returned as notes. The receipt is in the ledger as well.
+pub(crate) fn hand_over(
+    admitted: &Admitted,
+    receipt: &Path,
+    (branch, repository): (&str, &str),
+    (certificate, head): (Digest, CommitId),
+) -> Vec<String> {
+    let unlogged = match admitted.repeated {
+        true => None,
+        false => log::admitted(branch, (certificate, head), repository),
+    };
+    let unwritten = state::write_file(receipt, &admitted.receipt, 0o644).err();
+    let unwritten = unwritten.map(|refusal| {
+        format!(
+            "the receipt could not be written, and the ledger has it: {}",
+            refusal.detail
+        )
+    });
+    unlogged.into_iter().chain(unwritten).collect()
+}
+
+/// Refuses a place for a receipt where that of another certificate lies.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(crate) fn check_receipt(receipt: &Path, certificate: Digest) -> Result<(), Refusal> {
+    let other = match regular::read(receipt, MAX_RECEIPT) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(occupied(receipt, e)),
+    };
+    let other: serde_json::Value = serde_json::from_slice(&other).unwrap_or_default();
+    match other.get("certificate").and_then(serde_json::Value::as_str) {
+        Some(id) if *id == *certificate.to_string() => Ok(()),
+        _ => Err(occupied(receipt, "it is the receipt of something else")),
+    }
+}
+
+fn occupied(path: &Path, why: impl std::fmt::Display) -> Refusal {
+    let detail = format!("{}: {why}", path.display());
+    FlightsCode::OutputUnwritable.refuse(detail).into()
+}
+
+/// Largest receipt in bytes.
+const MAX_RECEIPT: u64 = 64 << 10;
+
+/// Most bytes of a branch or a path in a verdict.
+const MAX_SHOWN: usize = 2048;
+
+/// What is told of a branch that moved, at any of the commands that move one.
+pub(crate) fn moved(
+    stage: &str,
+    admitted: &Admitted,
+    branch: &str,
+    (baseline, head): (CommitId, CommitId),
+) -> Verdict {
+    let branch = escape(branch, MAX_SHOWN);
+    let detail = match admitted {
+        Admitted { repeated: true, .. } => {
+            format!("{branch} was moved from {baseline} to {head} before: nothing was done")
+        }
+        Admitted { landed: true, .. } => format!(
+            "{branch} moved from {baseline} to {head}, and with it the files and the index of the \
+             working tree"
+        ),
+        _ => format!("{branch} moved from {baseline} to {head}; no working tree is on it"),
+    };
+    let kept = admitted.kept.iter();
+    let kept = kept.map(|path| {
+        let path = escape(path, MAX_SHOWN);
+        format!("kept: {path}, which somebody wrote to meanwhile")
+    });
+    Verdict {
+        notes: kept.collect(),
+        ..Verdict::passed(Decision::Admitted, stage, detail)
+    }
 }

@@ -102,7 +102,7 @@ impl Maker {
                     bwrap: bwrap.clone(),
                     program: program.clone(),
                     entropy,
-                    work_dir: std::env::temp_dir(),
+                    work_dir: state::temporary(),
                     state_dir: state.to_owned(),
                     cache_dir: state.join("cache"),
                     fence,

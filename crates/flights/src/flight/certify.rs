@@ -2,7 +2,7 @@
 
 use super::Proven;
 use crate::report::MUTATION_REPORT;
-use crate::{FlightsCode, log, state};
+use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::key::Signer;
@@ -11,9 +11,10 @@ use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_certifier::{derived, ssh};
 use flightproof_core::{Bytes, Digest, Moment, Refusal, Verdict, parse_strict};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::io::Read as _;
 use std::path::Path;
 
 /// A signed certificate.
@@ -95,15 +96,16 @@ const MAX_EARLIER: u32 = 10_000;
 /// be lost.
 ///
 /// # Errors
-/// `STATE_UNAVAILABLE`.
-pub fn clear_out(out: &Path) -> Result<(), Refusal> {
+/// `STATE_UNAVAILABLE`, also while another flight writes there.
+pub fn clear_out(out: &Path) -> Result<Claimed, Refusal> {
     state::output_directory(out)?;
+    let claimed = Claimed::take(out)?;
     let left: Vec<&str> = OUTPUTS
         .into_iter()
         .filter(|name| out.join(name).exists())
         .collect();
     if left.is_empty() {
-        return Ok(());
+        return Ok(claimed);
     }
     let mut numbers = (1..MAX_EARLIER).map(|n| out.join(EARLIER).join(n.to_string()));
     let aside = numbers.find(|path| !path.exists()).ok_or_else(|| {
@@ -112,11 +114,32 @@ pub fn clear_out(out: &Path) -> Result<(), Refusal> {
     state::output_directory(&aside)?;
     left.iter().try_for_each(|name| {
         std::fs::rename(out.join(name), aside.join(name)).map_err(|e| {
-            FlightsCode::StateUnavailable
-                .refuse(format!("{}: {e}", out.join(name).display()))
-                .into()
+            Refusal::from(
+                FlightsCode::StateUnavailable.refuse(format!("{}: {e}", out.join(name).display())),
+            )
         })
-    })
+    })?;
+    Ok(claimed)
+}
+
+/// An output directory that is this flight's alone, as long as this is kept: two in one would leave
+/// the certificate of one beside the verdict of the other.
+#[derive(Debug)]
+pub struct Claimed(#[expect(dead_code, reason = "held for its lock")] std::fs::File);
+
+impl Claimed {
+    fn take(out: &Path) -> Result<Self, Refusal> {
+        let refused = |why: &dyn std::fmt::Display| {
+            let detail = format!("{}: {why}", out.display());
+            Refusal::from(FlightsCode::StateUnavailable.refuse(detail))
+        };
+        let directory = std::fs::File::open(out).map_err(|e| refused(&e))?;
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(directory)),
+            Err(Errno::WOULDBLOCK) => Err(refused(&"another flight writes there")),
+            Err(e) => Err(refused(&e)),
+        }
+    }
 }
 
 /// Writes the verdict.
@@ -163,10 +186,7 @@ impl Opening {
                 FlightsCode::OpeningUnreadable.refuse(format!("{}: {why}", path.display())),
             )
         };
-        let mut bytes = Vec::new();
-        std::fs::File::open(path)
-            .and_then(|file| file.take(MAX_OPENING as u64 + 1).read_to_end(&mut bytes))
-            .map_err(|e| unreadable(&e))?;
+        let bytes = regular::read(path, MAX_OPENING as u64).map_err(|e| unreadable(&e))?;
         let file: OpeningFile = parse_strict(&bytes, MAX_OPENING).map_err(|e| unreadable(&e))?;
         let secret = |bytes: &Bytes| {
             <[u8; 32]>::try_from(&bytes[..]).map_err(|_| unreadable(&"a secret of another length"))

@@ -8,7 +8,7 @@ use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
-use flightproof_importer::{self as importer, CaptureRequest, Clearance, Git, Grants};
+use flightproof_importer::{self as importer, Admitted, CaptureRequest, Clearance, Git, Grants};
 use flightproof_ledger::Ledger;
 use flightproof_session::docker::Inventory;
 use flightproof_session::lease::{Leases, Reaper};
@@ -212,7 +212,7 @@ impl Host {
         Ok(importer::Host::open(&self.git, &source.repository)?)
     }
 
-    /// Moves a branch to a certified commit. Returns the receipt.
+    /// Moves a branch to a certified commit, and the working tree that is on it.
     ///
     /// # Errors
     /// The importer's and the ledger's refusals; nothing moved then, unless they say so.
@@ -222,7 +222,7 @@ impl Host {
         proven: &Proven,
         branch: &str,
         certificate: Digest,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Admitted, Refusal> {
         let repository = self.repository(order)?;
         let mut clearance = Clearance::new(&proven.closed, certificate, &proven.captured, branch)?;
         if let Some(bundle) = &order.bundle {
@@ -234,14 +234,13 @@ impl Host {
             clearance = clearance.carrying(&checked)?;
         }
         let mut ledger = self.ledger()?;
-        let admitted = importer::admit(
+        importer::admit(
             &self.git,
             &repository,
             &mut ledger,
             &clearance,
             state::unix_seconds(),
-        )?;
-        Ok(admitted.receipt)
+        )
     }
 
     /// Opens the ledger.

@@ -12,8 +12,11 @@ mod seen;
 mod work;
 
 pub use admission::{admit_certified, check_branch, subject_of};
+pub(crate) use admission::{check_receipt, hand_over, moved};
 pub use backend::{Backend, describe, only_image, reap_engine};
-pub use certify::{Certificate, Opening, certify, clear_out, write_certificate, write_verdict};
+pub use certify::{
+    Certificate, Claimed, Opening, certify, clear_out, write_certificate, write_verdict,
+};
 pub(crate) use host::settled;
 pub use host::{Host, reap_here, settle};
 pub use order::{Order, Parents};

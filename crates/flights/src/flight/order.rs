@@ -1,8 +1,8 @@
 //! What is to be flown, with every file read.
 
-use crate::FlightsCode;
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
+use crate::{FlightsCode, regular};
 use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRules;
@@ -14,7 +14,6 @@ use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
 use flightproof_importer::Grants;
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::path::Path;
 
 /// A witness file, and the driver that it names, which lies beside it.
@@ -266,12 +265,7 @@ impl Order {
 
 pub(crate) fn read(path: &Path, code: FlightsCode) -> Result<Vec<u8>, Refusal> {
     let failed = |e: std::io::Error| Refusal::from(code.refuse(format!("{}: {e}", path.display())));
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .map_err(failed)?
-        .take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    let bytes = regular::read(path, MAX_FILE).map_err(failed)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(code
             .refuse(format!("{}: more than {MAX_FILE} bytes", path.display()))

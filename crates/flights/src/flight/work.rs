@@ -25,7 +25,7 @@ impl WorkDirectory {
         let failed = |path: &Path, e: std::io::Error| {
             Refusal::from(FlightsCode::StateUnavailable.refuse(format!("{}: {e}", path.display())))
         };
-        let temporary = std::env::temp_dir();
+        let temporary = state::temporary();
         let folder = temporary
             .canonicalize()
             .map_err(|e| failed(&temporary, e))?;

@@ -30,6 +30,48 @@ pub struct Report {
     pub flights: Vec<Flight>,
 }
 
+/// How a flight counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Not as its plan expects, or it did not come to an end.
+    Failed,
+    /// As its plan expects.
+    Expected,
+    /// Flown without a plan's word about it, and let in or certified.
+    Held,
+    /// Flown without a plan's word about it, and refused.
+    Refused,
+}
+
+impl Report {
+    /// How the flights ended, in a few words.
+    pub fn told(&self) -> String {
+        let count = |wanted| {
+            self.flights
+                .iter()
+                .filter(|f| f.outcome() == wanted)
+                .count()
+        };
+        let parts = [
+            (Outcome::Failed, "failed"),
+            (Outcome::Expected, "as expected"),
+            (Outcome::Held, "held"),
+            (Outcome::Refused, "refused"),
+        ];
+        let parts = parts.map(|(outcome, word)| (count(outcome), word));
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        let flights = match self.flights.len() {
+            1 => "1 flight".to_owned(),
+            n => format!("{n} flights"),
+        };
+        format!("{flights}: {}", parts.join(", "))
+    }
+}
+
 /// One flight.
 #[derive(Default)]
 pub struct Flight {
@@ -65,6 +107,19 @@ pub struct Flight {
     pub signature: Signature,
     /// Digests to copy, by name.
     pub digests: Vec<(String, String)>,
+}
+
+impl Flight {
+    /// How it counts.
+    pub fn outcome(&self) -> Outcome {
+        let refused = self.verdict.as_ref().is_some_and(|v| v.code.is_some());
+        match (&self.failure, &self.expected, refused) {
+            (Some(_), ..) => Outcome::Failed,
+            (None, Some(_), _) => Outcome::Expected,
+            (None, None, false) => Outcome::Held,
+            (None, None, true) => Outcome::Refused,
+        }
+    }
 }
 
 /// Why a flight counts as failed.

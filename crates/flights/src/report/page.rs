@@ -1,7 +1,7 @@
 //! The page: its head, its summary, and one card for each flight.
 
 use super::text::h;
-use super::{Flight, Report, Signature, certificate, session, source};
+use super::{Flight, Outcome, Report, Signature, certificate, session, source};
 use crate::timeline::{Ending, Step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,16 +17,7 @@ const MAX_STEPS: usize = 60_000;
 /// The whole file.
 pub fn page(report: &Report) -> String {
     let hash = STANDARD.encode(Digest::of(STYLE.as_bytes()).as_bytes());
-    let failed = report
-        .flights
-        .iter()
-        .filter(|f| f.failure.is_some())
-        .count();
-    let passed = report.flights.len() - failed;
-    let title = match failed {
-        0 => format!("{passed} flights as expected"),
-        _ => format!("{failed} of {} flights failed", report.flights.len()),
-    };
+    let title = report.told();
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'\">\n\
@@ -52,21 +43,20 @@ pub fn page(report: &Report) -> String {
 }
 
 fn lead(report: &Report) -> String {
-    let mutants: usize = report
-        .flights
-        .iter()
-        .filter_map(|f| f.account.as_ref())
-        .map(|a| a.mutants.len())
-        .sum();
-    let hostile = report
-        .flights
-        .iter()
-        .filter(|f| f.expected.as_deref().is_some_and(|e| e != "held"))
-        .count();
-    format!(
-        "{} flights, {hostile} of them expected to be refused; {mutants} mutants were made of the changes.",
-        report.flights.len()
-    )
+    let mutants: u64 = report.flights.iter().filter_map(mutants).map(|m| m.1).sum();
+    let expected = report.flights.iter().filter_map(|f| f.expected.as_deref());
+    let hostile = expected.filter(|expected| *expected != "held").count();
+    let mut told = Vec::new();
+    if hostile > 0 {
+        told.push(format!("plans expect {hostile} to be refused"));
+    }
+    if mutants > 0 {
+        told.push(format!("{mutants} mutants of the changes were tried"));
+    }
+    match told.is_empty() {
+        true => "As they were written when they were flown.".to_owned(),
+        false => format!("{}.", told.join("; ")),
+    }
 }
 
 fn summary(report: &Report, out: &mut String) {
@@ -87,10 +77,16 @@ fn summary(report: &Report, out: &mut String) {
             (None, true) => "<td>not flown</td>".to_owned(),
             (None, false) => String::new(),
         };
-        let time: u64 = f.stages.iter().map(|s| s.milliseconds).sum();
+        let time = match f.stages.is_empty() {
+            true => "–".to_owned(),
+            false => {
+                let time: u64 = f.stages.iter().map(|s| s.milliseconds).sum();
+                format!("{time} ms")
+            }
+        };
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><th scope=\"row\"><a href=\"#{}\">{}</a></th><td>{verdict}</td>{flown}<td class=\"n\">{}</td><td class=\"n\">{time} ms</td></tr>",
+            "<tr><td>{}</td><th scope=\"row\"><a href=\"#{}\">{}</a></th><td>{verdict}</td>{flown}<td class=\"n\">{}</td><td class=\"n\">{time}</td></tr>",
             result(f),
             anchor(f),
             h(&f.name),
@@ -115,9 +111,11 @@ fn anchor(flight: &Flight) -> String {
 }
 
 fn result(flight: &Flight) -> &'static str {
-    match flight.failure {
-        None => "<span class=\"badge good\">✓ as expected</span>",
-        Some(_) => "<span class=\"badge bad\">✗ failed</span>",
+    match flight.outcome() {
+        Outcome::Expected => "<span class=\"badge good\">✓ as expected</span>",
+        Outcome::Held => "<span class=\"badge good\">✓ held</span>",
+        Outcome::Refused => "<span class=\"badge bad\">✗ refused</span>",
+        Outcome::Failed => "<span class=\"badge bad\">✗ failed</span>",
     }
 }
 
@@ -129,18 +127,23 @@ fn verdict(verdict: &Verdict) -> String {
 }
 
 fn kills(flight: &Flight) -> String {
-    let Some(account) = flight.account.as_ref().filter(|a| !a.mutants.is_empty()) else {
-        return "–".to_owned();
+    match mutants(flight).filter(|(_, viable)| *viable > 0) {
+        Some((killed, viable)) => format!("{killed} of {viable}"),
+        None => "–".to_owned(),
+    }
+}
+
+/// Mutants that were noticed and mutants that compile, as they were seen or as the certificate has them.
+fn mutants(flight: &Flight) -> Option<(u64, u64)> {
+    let Some(account) = &flight.account else {
+        let mutation = &flight.statement.as_ref()?.predicate.inputs.mutation;
+        return Some((mutation.killed_by.values().sum(), mutation.viable));
     };
-    let killed = account
-        .mutants
-        .iter()
-        .filter(|m| matches!(m.fate, MutantFate::Killed(_)));
-    let viable = account
-        .mutants
-        .iter()
-        .filter(|m| m.fate != MutantFate::Unviable);
-    format!("{} of {}", killed.count(), viable.count())
+    let count = |wanted: fn(MutantFate) -> bool| {
+        account.mutants.iter().filter(|m| wanted(m.fate)).count() as u64
+    };
+    let killed = count(|fate| matches!(fate, MutantFate::Killed(_)));
+    Some((killed, count(|fate| fate != MutantFate::Unviable)))
 }
 
 fn flight(f: &Flight, out: &mut String) {
@@ -156,7 +159,7 @@ fn flight(f: &Flight, out: &mut String) {
     failure(f, out);
     track(f, out);
     if let Some(v) = &f.verdict {
-        verdict_box(v, f.failure.is_some(), out);
+        verdict_box(v, f.outcome(), out);
     }
     source::section(f, out);
     certificate::section(f, out);
@@ -180,22 +183,32 @@ fn failure(f: &Flight, out: &mut String) {
     }
 }
 
-/// The refusal that was expected, or what was certified, in the flight's own words.
-fn verdict_box(verdict: &Verdict, failed: bool, out: &mut String) {
-    if failed {
-        return;
-    }
+/// The refusal, or what was certified, in the flight's own words.
+fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
+    let (class, why) = match outcome {
+        Outcome::Failed => return,
+        Outcome::Expected => ("box calm", ", as its plan expects"),
+        Outcome::Held => ("box calm", ""),
+        Outcome::Refused => ("box", ""),
+    };
     let code = verdict.code.as_deref().map_or_else(String::new, |code| {
         format!(
-            "<strong>Refused with <code>{}</code>, as its plan expects.</strong> ",
+            "<strong>Refused with <code>{}</code>{why}.</strong> ",
             h(code)
         )
     });
     let _ = write!(
         out,
-        "<div class=\"box calm\"><p>{code}{}</p>",
+        "<div class=\"{class}\"><p>{code}{}</p>",
         h(&verdict.detail)
     );
+    if let Some(hint) = verdict
+        .hint
+        .as_deref()
+        .filter(|_| outcome == Outcome::Refused)
+    {
+        let _ = write!(out, "<p>{}</p>", h(hint));
+    }
     if !verdict.notes.is_empty() {
         out.push_str("<details><summary>Notes</summary><ul>");
         for note in &verdict.notes {

@@ -103,6 +103,7 @@ fn counts(path: &str, account: &Account) -> String {
         .count();
     match mutants {
         0 => String::new(),
+        1 => ", 1 mutant".to_owned(),
         n => format!(", {n} mutants"),
     }
 }
@@ -165,7 +166,8 @@ fn said(
         .silent
         .iter()
         .find(|s| s.line == row.new && s.file.as_str() == path);
-    if let Some(silent) = silent {
+    // What was waived is said whatever else is there; that there is no mutant, only where there is none.
+    if let Some(silent) = silent.filter(|silent| silent.waived || mutants.is_empty()) {
         let (class, word) = if silent.waived {
             ("warn", "waived")
         } else {

@@ -3,9 +3,9 @@
 
 use super::bench::{Bench, Build};
 use super::{LeftOut, Oracle};
-use flightproof_certifier::judge;
 use flightproof_certifier::mutation::{Kill, REACHING, Reach};
 use flightproof_certifier::suite::{self, Heard};
+use flightproof_certifier::{feedback, judge};
 use flightproof_core::{Refusal, escape};
 use flightproof_evidence::{CaseRun, Ending, Observation, TestProgram};
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +148,10 @@ impl Checks {
             }),
             Noticed::NotLoaded => self.leave_out(program, &name, "it ended before main".to_owned()),
             Noticed::Yes(..) => {
-                let why = why_not(&observation);
+                let why = match oracle.case(&name) {
+                    Some(case) => feedback::to_owner(case, &observation),
+                    None => why_not(&observation),
+                };
                 self.leave_out(program, &name, why);
             }
         }
@@ -259,8 +262,8 @@ impl Checks {
                 let args = suite::arguments(names.iter().copied());
                 self.suite_run(built, args, selector, wall_ms)
             }
-            Oracle::Witness(witness) => {
-                let Some(case) = witness.cases().iter().find(|case| case.id == *first) else {
+            Oracle::Witness(_) => {
+                let Some(case) = oracle.case(first) else {
                     return nothing();
                 };
                 CaseRun {
@@ -316,10 +319,12 @@ impl Checks {
                     Noticed::Yes(name.or(only), Kill::of(observation))
                 }
             },
-            Oracle::Witness(witness) => {
+            Oracle::Witness(_) => {
                 let wanted = names.first().copied().unwrap_or_default();
-                let case = witness.cases().iter().find(|case| case.id == wanted);
-                match case.map(|case| judge::judge_case(case, observation)) {
+                match oracle
+                    .case(wanted)
+                    .map(|case| judge::judge_case(case, observation))
+                {
                     Some(Ok(())) => Noticed::No,
                     _ => Noticed::Yes(Some(wanted.to_owned()), Kill::of(observation)),
                 }

@@ -20,7 +20,7 @@ use flightproof_archive::{Workspace, paws};
 use flightproof_certifier::mutation::MutationPlan;
 use flightproof_certifier::scope::{Member, Scope, members};
 use flightproof_certifier::tree::Tree;
-use flightproof_certifier::witness::Witness;
+use flightproof_certifier::witness::{Case, Witness};
 use flightproof_core::{Refusal, RelPath, escape};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,14 @@ pub enum Oracle {
 }
 
 impl Oracle {
+    /// The case of a name, if there are cases.
+    pub(super) fn case(&self, name: &str) -> Option<&Case> {
+        match self {
+            Self::Tests => None,
+            Self::Witness(witness) => witness.cases().iter().find(|case| case.id == name),
+        }
+    }
+
     /// Its name in reports.
     pub fn name(&self) -> &'static str {
         match self {

@@ -57,9 +57,13 @@ pub(super) fn read(file: &Path, recorders: &[PublicKey]) -> Result<Transcript, R
     let Some(lines) = lines else {
         return Err(broken(&place, "no transcript.jsonl in it"));
     };
+    let workspace = unpacked.snapshot.workspace_id().to_owned();
     let held: Vec<Digest> = blobs.keys().copied().collect();
     let transcript =
         Transcript::verify(lines, Shelf::Memory(blobs), &place.to_string(), recorders)?;
+    if workspace != transcript.header.flight {
+        return Err(stowaway(&place, &format!("the name {workspace}")));
+    }
     let wanted = transcript.references()?;
     if let Some(extra) = held.iter().find(|digest| !wanted.contains_key(digest)) {
         return Err(stowaway(&place, &format!("blobs/{extra}")));

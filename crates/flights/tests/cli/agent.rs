@@ -307,7 +307,17 @@ fn a_provider_is_reached_by_the_named_endpoint_only_and_the_key_stays_outside() 
             ("scenario honest", "scenario online"),
         ],
     );
-    let run = environment.agent(&plan, &[]);
+    // The plan's author named the host: the operator's key goes there only by the operator's word.
+    let refused = environment.agent(&plan, &["--format", "json"]);
+    assert_eq!(
+        refused.json()["code"],
+        "agent/CREDENTIAL_HOST",
+        "{}",
+        refused.text
+    );
+    assert!(requests.try_recv().is_err(), "nobody was asked");
+    assert_eq!(environment.money(), (0, 0));
+    let run = environment.agent(&plan, &["--key-for", &host]);
     assert_eq!(run.code, 0, "{}", run.text);
     let attempt = &environment.report()["attempts"][0];
     assert_eq!(
@@ -340,7 +350,7 @@ fn a_result_without_a_request_to_the_provider_is_made_up() {
             ),
         ],
     );
-    let run = environment.agent(&plan, &[]);
+    let run = environment.agent(&plan, &["--key-for", &host]);
     assert_eq!(run.code, 0, "{}", run.text);
     assert_eq!(environment.money(), (0, HELD));
 }

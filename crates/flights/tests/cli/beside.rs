@@ -148,6 +148,38 @@ fn a_certificate_is_shown_with_what_it_claims_and_what_not() {
 }
 
 #[test]
+fn a_working_tree_on_the_branch_moves_along_with_the_second_statement() {
+    let scene = Scene::new();
+    let judge = text(&scene.environment.state().join("keys/flightproof.pem"));
+    scene.policy(
+        "admission",
+        json!({"keys": [scene.ids["judge"]], "threshold": 1}),
+    );
+    let environment = &scene.environment;
+    environment.git(&["checkout", "-q", "release"]);
+    let file = environment.path("repo/src/main.rs");
+    let baseline = fs::read_to_string(&file).unwrap();
+
+    // What is not the baseline's is nobody's to replace.
+    fs::write(&file, "mine\n").unwrap();
+    let refused = scene.admit(&judge);
+    assert_eq!(refused.json()["code"], "importer/SOURCE_CHANGED");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+    fs::write(&file, baseline).unwrap();
+
+    let admitted = scene.admit(&judge);
+    assert_eq!(admitted.code, 0, "{}", admitted.text);
+    assert!(
+        admitted.stdout.contains("and with it the files"),
+        "{}",
+        admitted.text
+    );
+    assert_eq!(environment.git(&["status", "--porcelain"]), "");
+    environment.git(&["diff", "--quiet", "HEAD", "candidate"]);
+    assert_eq!(scene.tip(), environment.git(&["rev-parse", "candidate"]));
+}
+
+#[test]
 fn two_others_let_a_commit_in_and_the_branch_moves_with_the_second() {
     let scene = Scene::new();
     let rule = json!({"keys": [scene.ids["lead"], scene.ids["clerk"], scene.ids["judge"]], "threshold": 2, "other_than_signer": true});

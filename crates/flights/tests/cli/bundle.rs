@@ -76,7 +76,7 @@ fn a_bundle_that_breaks_a_rule_is_refused_where_it_is_made_and_where_it_arrives(
     let identity = ["--identity", "Somebody Else <else@example.invalid>"];
     assert_snapshot!(refused(check(&environment, "main", &identity)), @"10 REFUSED at check: importer/IDENTITY_MISMATCH: author: got An Author <author@example.invalid>, expected Somebody Else <else@example.invalid>");
     assert_snapshot!(refused(check(&environment, "main", &["--grant", "docs"])), @"10 REFUSED at check: importer/PATH_NOT_GRANTED: src/main.rs");
-    assert_snapshot!(refused(check(&environment, "candidate", &[])), @"10 REFUSED at check: importer/BUNDLE_PREREQUISITE: got 00fcbb95491ab1aaee36cb4d49e4ed6eb83b5903, expected 0a16101b9d25ddc8892f1875a29552665e848c07");
+    assert_snapshot!(refused(check(&environment, "candidate", &[])), @"10 REFUSED at check: importer/BUNDLE_PREREQUISITE: got 00fcbb95491ab1aaee36cb4d49e4ed6eb83b5903, expected 0a16101b9d25ddc8892f1875a29552665e848c07: the baseline is the bundle's own commit");
     assert_snapshot!(refused(create(&environment, "main", "main", &[])), @"10 REFUSED at bundle: importer/NO_CHANGE: both are 00fcbb95491ab1aaee36cb4d49e4ed6eb83b5903");
     let ignore = BTreeMap::from([(".gitattributes".to_owned(), "* -text\n".to_owned())]);
     environment.candidate("attributes", &ignore);

@@ -258,7 +258,7 @@ fn a_change_outside_the_grant_is_refused_at_check() {
     assert_snapshot!(run.text, @r#"
     exit 10
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/PATH_NOT_GRANTED","stage":"check","detail":"src/main.rs","hint":"grant the path with --grant, or undo the change"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/PATH_NOT_GRANTED","stage":"check","detail":"src/main.rs","hint":"name every path that may change with --grant, or undo the change"}
     "#);
 }
 
@@ -389,7 +389,7 @@ fn an_answer_that_changes_is_refused_at_determinism() {
     assert_snapshot!(run.text, @r#"
     exit 10
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/NONDETERMINISTIC","stage":"determinism","detail":"case number 8 differs","hint":"remove the source of chance, such as the order of a hash map"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/NONDETERMINISTIC","stage":"determinism","detail":"case word","hint":"remove the source of chance, such as the order of a hash map"}
     "#);
 }
 
@@ -466,6 +466,6 @@ fn a_branch_that_is_missing_or_elsewhere_is_refused_before_the_flight() {
     assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"refs/heads/elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"refs/heads/elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again, or let `flights refly CERT --onto REV` do both"}
     "#);
 }

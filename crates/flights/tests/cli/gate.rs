@@ -176,6 +176,59 @@ fn a_release_is_accepted_by_whole_evidence_and_judged_by_the_policy_accepted_bef
 }
 
 #[test]
+fn what_lies_there_and_is_not_heads_is_neither_signed_nor_judged_by() {
+    let project = Project::new();
+    project.measure();
+    let accepted = project.path("repo/flights/gate.json");
+    let policy = project.path("policy.json");
+    fs::copy(&accepted, &policy).unwrap();
+    let (run, figures) = (project.path("run.ev"), project.path("figures.ev"));
+    let gate = || {
+        project.gate(&[
+            "--policy",
+            &policy,
+            "--evidence",
+            &run,
+            "--evidence",
+            &figures,
+        ])
+    };
+    let repo = project.path("repo");
+    let measure = || {
+        project.environment.flights(&[
+            "run",
+            "--root",
+            &repo,
+            "--evidence",
+            &run,
+            "--format",
+            "json",
+        ])
+    };
+    let plan = project.path("repo/flights/honest-library.toml");
+    let acts: [&dyn Fn(); 4] = [
+        &|| project.policy(0),
+        &|| fs::write(&plan, fs::read_to_string(&plan).unwrap() + "\n").unwrap(),
+        &|| drop(project.environment.write("repo/flights/more.toml", "")),
+        &|| fs::remove_file(project.environment.path("repo/fixtures/tariff/PURPOSE")).unwrap(),
+    ];
+    for (number, act) in acts.iter().enumerate() {
+        act();
+        let refused = gate();
+        assert_eq!(
+            refused.json()["code"],
+            "flights/TREE_DIFFERS",
+            "{number}: {}",
+            refused.text
+        );
+        assert_eq!(measure().code, 2, "{number}");
+        project.environment.git(&["checkout", "--quiet", "--", "."]);
+        project.environment.git(&["clean", "-qfd"]);
+    }
+    assert_eq!(gate().code, 0);
+}
+
+#[test]
 fn evidence_and_policies_of_others_do_not_count() {
     let project = Project::new();
     project.measure();

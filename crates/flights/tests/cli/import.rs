@@ -73,7 +73,7 @@ fn an_uncertified_commit_comes_home_only_if_that_is_said() {
     let run = import(&environment, &["--uncertified-i-know"]);
     let said = [
         "ADMITTED: main moved from ",
-        "1 changed path and the index of the working tree",
+        "and with it the files and the index of the working tree",
         "  uncertified: ",
         "src/main.rs",
     ];

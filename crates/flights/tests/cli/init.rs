@@ -19,8 +19,9 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     wrote      $TREE/repo-flights/flights/witness/repo.json
     wrote      $TREE/repo-flights/policy.json
     next       1. replace every REPLACE in $TREE/repo-flights/flights/witness by what must come out
-               2. flights key new
-               3. name the candidate in the plan, then: flights run --local --root $TREE/repo-flights
+               2. flights key new, and its id under keys in $TREE/repo-flights/policy.json if it is not there
+               3. name the candidate in the plan, and check its baseline, then: flights run --local --root $TREE/repo-flights --out DIR
+               4. flights review and flights admit, with that policy, or flights certify --admit BRANCH
     ");
     assert_eq!(environment.listing("repo"), before);
     let written = environment.listing("repo-flights");
@@ -56,13 +57,19 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
       "waivers": []
     }
     "#);
-    assert_snapshot!(text("policy.json"), @r#"
-    {
-      "schema": "flightproof/policy/1",
-      "threshold": 1,
-      "required_gates": ["correctness", "mutation", "determinism"]
-    }
-    "#);
+    let policy: serde_json::Value = serde_json::from_str(&text("policy.json")).unwrap();
+    let own = environment
+        .flights(&["key", "list", "--format", "json"])
+        .json();
+    assert_eq!(
+        policy,
+        serde_json::json!({
+            "schema": "flightproof/policy/1",
+            "keys": [own["keys"][0]["keyid"]],
+            "threshold": 1,
+            "required_gates": ["correctness", "mutation", "determinism"],
+        })
+    );
 
     let root = environment.path("repo-flights");
     let fly = || environment.flights(&["run", "--local", "--root", root.to_str().unwrap()]);
@@ -93,7 +100,7 @@ fn nothing_is_replaced_and_no_witness_lies_where_the_candidate_is_made() {
     exit 2
     --- stdout
     REFUSED at init: flights/OUTPUT_UNWRITABLE: $TREE/repo/flights: it lies in the repository, where whoever makes the candidate would read the witness
-      hint: name a file in a directory that exists and may be written to
+      hint: name a new path in a directory that exists and may be written to
     ");
     // A link does not lead there either.
     std::os::unix::fs::symlink(repo, environment.path("work/link")).unwrap();
@@ -104,7 +111,7 @@ fn nothing_is_replaced_and_no_witness_lies_where_the_candidate_is_made() {
     exit 2
     --- stdout
     REFUSED at init: flights/OUTPUT_UNWRITABLE: there: it exists, and nothing is replaced
-      hint: name a file in a directory that exists and may be written to
+      hint: name a new path in a directory that exists and may be written to
     ");
     assert_eq!(init("new").code, 0);
     let again = init("new");
@@ -165,8 +172,9 @@ fn a_workspace_says_what_there_is_to_choose_from() {
     note       there is no Cargo.lock: make one with `cargo generate-lockfile` and name it in the plan as change.lock
     note       there is no .git: candidate and baseline are commits
     next       1. replace every REPLACE in $TREE/repo-flights/flights/witness by what must come out
-               2. flights key new
-               3. name the candidate in the plan, then: flights run --local --root $TREE/repo-flights
+               2. flights key new, and its id under keys in $TREE/repo-flights/policy.json if it is not there
+               3. name the candidate in the plan, and check its baseline, then: flights run --local --root $TREE/repo-flights --out DIR
+               4. flights review and flights admit, with that policy, or flights certify --admit BRANCH
     "#);
     let written = environment.listing("repo-flights");
     let text = |name: &str| String::from_utf8(written[name].clone()).unwrap();
@@ -212,7 +220,7 @@ fn what_a_manifest_says_is_never_more_than_a_name() {
     assert_snapshot!(init().text, @"
     exit 2
     --- stdout
-    REFUSED at init: flights/NOTHING_TO_INIT: $TREE/repo has no Cargo.toml
+    REFUSED at init: flights/NOTHING_TO_INIT: $TREE/repo has no Cargo.toml; for Python, C, Go or Node write the witness by hand (docs/howto.md)
       hint: name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR
     ");
     // An escape sequence, a quote that would end the plan's string, and a path are no names.

@@ -25,7 +25,7 @@ fn a_new_key_is_private_and_never_replaces_one() {
     assert_snapshot!(again.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600); for a new key name another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
     "#);
     assert_eq!(fs::read(&secret).unwrap(), before);
 }
@@ -49,7 +49,7 @@ fn a_new_key_follows_no_link_and_leaves_no_half() {
     exit 21
     --- stdout
     REFUSED at key: flights/KEY_FILE: no/such/folder/key.pub: No such file or directory (os error 2)
-      hint: check the path and its permissions (chmod 600); for a new key name another path with --out
+      hint: check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out
     "#);
 }
 
@@ -62,7 +62,7 @@ fn a_key_that_others_may_read_signs_nothing() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600); for a new key name another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
     "#);
 }
 
@@ -100,7 +100,7 @@ fn a_key_file_that_is_no_key_is_refused() {
     exit 21
     --- stdout
     REFUSED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: more than 16384 bytes
-      hint: check the path and its permissions (chmod 600); for a new key name another path with --out
+      hint: check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out
     "#);
 }
 
@@ -119,7 +119,7 @@ fn a_new_key_wants_a_passphrase_or_an_explicit_no() {
     exit 2
     --- stdout
     REFUSED at key: flights/PASSPHRASE_MISSING: no file with one was named, and there is no terminal
-      hint: name a file with --passphrase-file FILE, use a terminal, or say --no-passphrase if the file is protected otherwise
+      hint: give one of at least 8 characters at a terminal, twice the same, or in a file with --passphrase-file FILE; say --no-passphrase if the key's file is protected otherwise
     ");
     let short = passphrase(&environment, "short", "seven77\n");
     let run = environment.flights(&["key", "new", "--passphrase-file", &short]);

@@ -32,8 +32,10 @@ pub(crate) fn recorded() -> Environment {
     let environment = project();
     let run = fly(&environment, &["--local", "--record", "--out", "out"]);
     assert_eq!(run.code, 0, "{}", run.text);
+    // The first who records lays down their key.
     let pinned = environment.path("root/flights/recordings/recorder.pub");
-    fs::copy(environment.public_key(), pinned).unwrap();
+    let own = fs::read(environment.public_key()).unwrap();
+    assert_eq!(fs::read(pinned).unwrap(), own);
     environment
 }
 
@@ -109,6 +111,46 @@ fn a_flight_is_flown_recorded_and_replayed_to_its_own_predicate() {
             "recorder.pub"
         ]
     );
+}
+
+#[test]
+fn nobody_records_over_what_is_held_against_the_keys_of_others() {
+    let environment = recorded();
+    let before = environment.listing("root/flights/recordings");
+    let other = ["key", "new", "--no-passphrase", "--out", "other"];
+    assert_eq!(environment.flights(&other).code, 0);
+    let record = || {
+        fly(
+            &environment,
+            &["--local", "--record", "--key", "other", "--format", "json"],
+        )
+    };
+    let refused = record();
+    assert_eq!(
+        refused.json()["code"],
+        "flights/RECORDER_OTHER",
+        "{}",
+        refused.text
+    );
+    assert_eq!(refused.code, 20);
+    assert_eq!(environment.listing("root/flights/recordings"), before);
+    // Nor where recordings lie without any key.
+    let pinned = environment.path("root/flights/recordings/recorder.pub");
+    fs::remove_file(&pinned).unwrap();
+    assert_eq!(record().json()["code"], "flights/RECORDER_OTHER");
+    let unknown = fly(&environment, &["--format", "json"]);
+    assert_eq!(
+        unknown.json()["code"],
+        "flights/RECORDER_UNKNOWN",
+        "{}",
+        unknown.text
+    );
+
+    fs::copy(environment.public_key(), &pinned).unwrap();
+    let beside = environment.path("root/flights/recordings/other.pub");
+    fs::copy(environment.path("work/other.pub"), beside).unwrap();
+    assert_eq!(record().code, 0);
+    assert_eq!(fly(&environment, &[]).code, 0);
 }
 
 #[test]
@@ -210,7 +252,7 @@ fn a_plan_without_a_recording_does_not_pass() {
     assert_snapshot!(run.text, @r#"
     exit 11
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TRANSCRIPT_MISSING","stage":"plan","detail":"$TREE/root/flights/recordings/recorder.pub: no recorder's key","hint":"record it with `flights run --local --record PLAN`"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TRANSCRIPT_MISSING","stage":"plan","detail":"$TREE/root/flights/recordings: no recorder's key","hint":"record it with `flights run --local --record PLAN`"}
     "#);
     fs::copy(
         environment.public_key(),
@@ -338,10 +380,7 @@ fn a_recording_that_cannot_be_written_fails_its_flight() {
     );
     let run = fly(&environment, &["--local", "--record", "--format", "json"]);
     assert_eq!(run.code, 21, "{}", run.text);
-    assert_eq!(
-        run.json()["flights"][0]["failure"]["code"],
-        "flights/TRANSCRIPT_WRITE"
-    );
+    assert_eq!(run.json()["code"], "flights/TRANSCRIPT_WRITE");
 }
 
 /// The environment's signing key.

@@ -11,6 +11,10 @@ use std::path::Path;
 use std::process::Command;
 
 fn report(environment: &Environment, more: &[&str]) -> String {
+    report_that_ends(environment, more, 0)
+}
+
+fn report_that_ends(environment: &Environment, more: &[&str], exit: i32) -> String {
     let (root, out) = (workspace(), environment.path("report.html"));
     let mut args = vec![
         "report",
@@ -21,7 +25,7 @@ fn report(environment: &Environment, more: &[&str]) -> String {
     ];
     args.extend(more);
     let run = environment.flights(&args);
-    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(run.code, exit, "{}", run.text);
     fs::read_to_string(out).unwrap()
 }
 
@@ -75,6 +79,55 @@ fn a_report_tells_of_every_flight_and_is_the_same_every_time() {
 }
 
 #[test]
+fn what_was_flown_without_a_plan_is_as_nobody_expects() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("slip", |text| text.replace("price / 10", "price / 9"));
+    let flown = |candidate: &str, exit| {
+        assert_eq!(environment.certify(candidate, &[]).code, exit);
+        let out = environment.path("report.html");
+        let made = environment.path("out");
+        let args = [
+            "report",
+            made.to_str().unwrap(),
+            "-o",
+            out.to_str().unwrap(),
+        ];
+        let run = environment.flights(&args);
+        assert_eq!(run.code, 0, "{}", run.text);
+        (run.stdout, fs::read_to_string(out).unwrap())
+    };
+    let (told, html) = flown("slip", 10);
+    assert!(told.contains("1 flight: 1 refused: "), "{told}");
+    assert!(html.contains("✗ refused"), "{html}");
+    let (told, held) = flown("candidate", 0);
+    assert!(told.contains("1 flight: 1 held: "), "{told}");
+    assert!(held.contains("✓ held") && held.contains("mutants of the changes were tried"));
+    for html in [html, held] {
+        assert!(!html.contains("as its plan expects") && !html.contains("✓ as expected"));
+        assert!(
+            html.contains("<td class=\"n\">–</td></tr>"),
+            "nothing was timed here"
+        );
+    }
+    let nothing = environment.path("work");
+    let args = [
+        "report",
+        nothing.to_str().unwrap(),
+        "-o",
+        "x.html",
+        "--format",
+        "json",
+    ];
+    let refused = environment.flights(&args);
+    assert_eq!(
+        refused.json()["code"],
+        "flights/FILE_UNREADABLE",
+        "{}",
+        refused.text
+    );
+}
+
+#[test]
 fn a_flown_flight_stands_beside_its_recording() {
     let environment = Environment::new();
     let verdict = Verdict {
@@ -90,7 +143,9 @@ fn a_flown_flight_stands_beside_its_recording() {
         &serde_json::to_string(&verdict).unwrap(),
     );
     let out = environment.path("out");
-    let html = report(&environment, &["honest-library", out.to_str().unwrap()]);
+    // Flown to another end than it is replayed to: one of the two is wrong.
+    let html = report_that_ends(&environment, &["honest-library", out.to_str().unwrap()], 11);
+    assert!(html.contains("flown it came to certifier/BUILD_FAILED, replayed to held"));
     assert!(html.contains("<th scope=\"col\">Flown</th>"));
     assert!(html.contains("<td>refused at build <code>certifier/BUILD_FAILED</code></td>"));
     assert!(html.contains("id=\"flight-elsewhere\""));

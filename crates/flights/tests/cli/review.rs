@@ -54,6 +54,24 @@ fn a_review_shows_each_changed_line_with_what_was_shown_of_it_and_what_was_not()
         classes.iter().any(|class| class.ends_with(" mutants")),
         "{json}"
     );
+    // Another witness would tell of other mutants, whether or not its commitment can be opened.
+    let (own, other) = (std::fs::read_to_string(witness).unwrap(), "\"id\": \"one\"");
+    assert!(own.contains(other));
+    let renamed = environment.write("other.json", &own.replacen(other, "\"id\": \"uno\"", 1));
+    let refused = review(&environment, &["--witness", &renamed, "--format", "json"]);
+    assert_eq!(
+        refused.json()["code"],
+        "certifier/WITNESS_MISMATCH",
+        "{}",
+        refused.text
+    );
+    std::fs::remove_file(environment.path("out/opening.json")).unwrap();
+    let tariff = workspace().join("flights/witness/tariff.json");
+    for (file, code) in [(witness, 0), (tariff.to_str().unwrap(), 13)] {
+        let run = review(&environment, &["--witness", file]);
+        assert_eq!(run.code, code, "{}", run.text);
+    }
+
     // Without the witness the change is shown all the same, and nothing is said of its lines.
     let bare = review(&environment, &[]);
     assert_eq!(bare.code, 0, "{}", bare.text);

@@ -188,6 +188,6 @@ fn files_that_are_not_there_are_usage_errors_and_keys_are_environment() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"verify","detail":"no.pub: No such file or directory (os error 2)","hint":"check the path and its permissions (chmod 600); for a new key name another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"verify","detail":"no.pub: No such file or directory (os error 2)","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
     "#);
 }

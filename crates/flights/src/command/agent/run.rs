@@ -25,6 +25,10 @@ pub(in super::super) struct RunArgs {
     /// Move this branch from baseline to the certified commit.
     #[arg(long, value_name = "BRANCH")]
     admit: Option<String>,
+    /// A host of the plan's endpoints, with its port if it names one, that may be given the provider's
+    /// key although it is not the provider's own (repeatable).
+    #[arg(long, value_name = "HOST")]
+    key_for: Vec<String>,
     /// What paths in the plan are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
@@ -61,7 +65,7 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
         .map_err(|e| input::unreadable(&args.root, e))?;
     let plan = AgentPlan::read(&args.plan, &root)?;
     let key = key::signer(&args.signer)?;
-    flight::clear_out(&args.out)?;
+    let _out = flight::clear_out(&args.out)?;
     let host = Host::prepare(here(args.toolchain.as_deref()))?;
     show::recovered(&host.recover()?);
     let recovered = agent::recover(&host)?;
@@ -71,6 +75,7 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
         root: &root,
         attempts: args.attempts,
         admit: args.admit.as_deref(),
+        key_for: &args.key_for,
         key: key.as_ref(),
         out: &args.out,
     };

@@ -46,7 +46,7 @@ pub(in super::super) struct CheckArgs {
 /// Files that cannot be read; `WITNESS_UNREADABLE` for a case that the witness does not have.
 pub(super) fn open(args: &OpenArgs, format: Format) -> Result<Exit, Refusal> {
     input::parent(&args.output)?;
-    input::apart(&args.output, &[&args.witness])?;
+    input::apart(&args.output, &[&args.witness, &args.opening])?;
     let opening = Opening::read(&args.opening)?;
     let witness = Order::new("case", ("", ""), &args.witness)?.witness()?;
     let mut cases = witness.cases().iter();

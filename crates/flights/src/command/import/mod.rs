@@ -8,7 +8,7 @@ use crate::show::{self, Format};
 use crate::{flight, state};
 use clap::{Args, Subcommand};
 use flightproof_certifier::ssh;
-use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, Verdict, escape};
+use flightproof_core::{CommitId, Digest, Exit, Refusal, Verdict};
 use flightproof_importer::{
     self as importer, Admitted, Arrival, Checked, Clearance, Outcome, Recovered, Rules,
     check_bundle,
@@ -18,9 +18,6 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vouch::VoucherArgs;
-
-/// Most bytes of a branch or a path in a line for people.
-const MAX_SHOWN: usize = 2048;
 
 /// How long somebody else must wait for the lease of an import that died, seconds. An import takes
 /// well under one; one that takes longer than this and is overtaken takes everything back.
@@ -219,23 +216,8 @@ impl Report {
         (checked, clearance): (&Checked, &Clearance),
         admitted: &Admitted,
     ) -> Self {
-        let count = checked.changes().len();
-        let paths = if count == 1 { "path" } else { "paths" };
-        let branch = escape(args.branch, MAX_SHOWN);
         let (baseline, head) = (checked.baseline(), clearance.head());
-        let detail = match admitted {
-            Admitted { repeated: true, .. } => {
-                format!("{branch} was moved from {baseline} to {head} before: nothing was done")
-            }
-            Admitted { landed: true, .. } => format!(
-                "{branch} moved from {baseline} to {head}, and with it {count} changed {paths} and \
-                 the index of the working tree"
-            ),
-            _ => format!(
-                "{branch} moved from {baseline} to {head}, {count} changed {paths}; no working tree \
-                 is on it"
-            ),
-        };
+        let moved = flight::moved("import", admitted, args.branch, (baseline, head));
         let receipt = serde_json::from_slice(&admitted.receipt).unwrap_or_default();
         let certificate = |receipt: &serde_json::Value| {
             let id = receipt.get("certificate").and_then(|id| id.as_str());
@@ -244,7 +226,7 @@ impl Report {
         Self {
             verdict: Verdict {
                 certificate: certificate(&receipt),
-                ..Verdict::passed(Decision::Admitted, "import", detail)
+                ..moved
             },
             branch: args.branch.to_owned(),
             baseline,
@@ -271,12 +253,6 @@ impl Report {
         }
         if self.verdict.certificate.is_none() {
             show::print("  uncertified: nothing but the person who asked vouches for it");
-        }
-        for kept in &self.kept {
-            let kept = escape(kept, MAX_SHOWN);
-            show::print(&format!(
-                "  kept        {kept}: somebody wrote to it meanwhile"
-            ));
         }
         self.changes
             .iter()

@@ -18,8 +18,11 @@ const MAX_MEMBERS: usize = 2000;
 /// What there is.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The branch that is checked out.
+    /// The branch that work comes into: the remote's, or `main` or `master`, or the one that is
+    /// checked out.
     pub branch: Option<String>,
+    /// The branch that is checked out, where it is another.
+    pub candidate: Option<String>,
     /// Packages with a readable manifest.
     pub packages: usize,
     /// Names of programs, sorted.
@@ -107,13 +110,18 @@ impl Found {
 pub(super) fn look(repo: &Path) -> Result<Found, Refusal> {
     let manifest = repo.join("Cargo.toml");
     if !manifest.is_file() {
-        let nothing =
-            FlightsCode::NothingToInit.refuse(format!("{} has no Cargo.toml", input::shown(repo)));
+        let nothing = FlightsCode::NothingToInit.refuse(format!(
+            "{} has no Cargo.toml; for Python, C, Go or Node write the witness by hand \
+             (docs/howto.md)",
+            input::shown(repo)
+        ));
         return Err(nothing.into());
     }
     let root = read(&manifest)?;
+    let (branch, candidate) = branches(repo);
     let mut found = Found {
-        branch: branch(repo),
+        branch,
+        candidate,
         locked: repo.join("Cargo.lock").is_file(),
         ..Found::default()
     };
@@ -192,8 +200,17 @@ impl Found {
             );
         }
         if !repo.join(".git").exists() {
-            self.notes
-                .push("there is no .git: candidate and baseline are commits".into());
+            let above = repo
+                .ancestors()
+                .skip(1)
+                .find(|dir| dir.join(".git").exists());
+            self.notes.push(match above {
+                Some(top) => format!(
+                    "the repository is {}: name it with --repo, and what is judged with --bin or --lib",
+                    input::shown(top)
+                ),
+                None => "there is no .git: candidate and baseline are commits".into(),
+            });
         }
         let protected: Vec<String> = entries(repo)
             .iter()
@@ -253,11 +270,42 @@ fn read(path: &Path) -> Result<Table, Refusal> {
         .map_err(|e: toml::de::Error| input::unreadable(path, e.message()))
 }
 
-/// The branch that `HEAD` names, read as a file.
-fn branch(repo: &Path) -> Option<String> {
-    let head = input::read(&repo.join(".git/HEAD"), 1024).ok()?;
+/// The branch that work comes into, and the one that is checked out where it is another. Read as
+/// files.
+fn branches(repo: &Path) -> (Option<String>, Option<String>) {
+    let git = repo.join(".git");
+    let here = branch(&git.join("HEAD"), "ref: refs/heads/");
+    let packed = input::read(&git.join("packed-refs"), MAX_MANIFEST).unwrap_or_default();
+    let packed = String::from_utf8_lossy(&packed);
+    let there = |name: &&str| {
+        let full = format!("refs/heads/{name}");
+        git.join(&full).is_file()
+            || packed
+                .lines()
+                .any(|line| line.ends_with(&format!(" {full}")))
+    };
+    let remote = branch(
+        &git.join("refs/remotes/origin/HEAD"),
+        "ref: refs/remotes/origin/",
+    );
+    let usual = || {
+        ["main", "master"]
+            .into_iter()
+            .find(there)
+            .map(str::to_owned)
+    };
+    let into = remote.filter(|name| there(&name.as_str())).or_else(usual);
+    match into.or_else(|| here.clone()) {
+        Some(into) => (Some(into.clone()), here.filter(|here| *here != into)),
+        None => (None, here),
+    }
+}
+
+/// The branch that a file such as `HEAD` names.
+fn branch(file: &Path, prefix: &str) -> Option<String> {
+    let head = input::read(file, 1024).ok()?;
     let name = String::from_utf8(head).ok()?;
-    let name = name.strip_prefix("ref: refs/heads/")?.trim_end();
+    let name = name.strip_prefix(prefix)?.trim_end();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     (!name.is_empty() && name.chars().all(plain)).then(|| name.to_owned())
 }

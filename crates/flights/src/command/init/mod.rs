@@ -3,7 +3,7 @@
 mod look;
 mod skeleton;
 
-use super::input;
+use super::{input, key};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
 use flightproof_core::{Exit, Refusal};
@@ -44,6 +44,8 @@ pub(super) fn run(args: &InitArgs, format: Format) -> Result<Exit, Refusal> {
         name: &name,
         repository: &beside(&repo, &output),
         branch: found.branch.as_deref(),
+        candidate: found.candidate.as_deref(),
+        key: key::own_public().ok().map(|key| key.id().to_string()),
         locked: found.locked,
         workspace: found.packages > 1,
         target: &target,
@@ -123,11 +125,17 @@ fn said(found: &Found, target: &Target, written: &[PathBuf], repo: &Path, output
             .map(|path| format!("wrote      {}", input::shown(path))),
     );
     lines.extend(found.notes.iter().map(|note| format!("note       {note}")));
+    let commits = match &found.candidate {
+        Some(_) => "check baseline and candidate in the plan",
+        None => "name the candidate in the plan, and check its baseline",
+    };
     lines.push(format!(
         "next       1. replace every REPLACE in {} by what must come out\n           \
-         2. flights key new\n           \
-         3. name the candidate in the plan, then: flights run --local --root {}",
+         2. flights key new, and its id under keys in {} if it is not there\n           \
+         3. {commits}, then: flights run --local --root {} --out DIR\n           \
+         4. flights review and flights admit, with that policy, or flights certify --admit BRANCH",
         input::shown(&output.join("flights/witness")),
+        input::shown(&output.join("policy.json")),
         input::shown(output)
     ));
     lines.join("\n")
@@ -146,7 +154,7 @@ fn json(found: &Found, target: &Target, written: &[PathBuf]) -> String {
         "programs": found.programs,
         "libraries": found.libraries,
         "target": {"kind": kind, "name": name},
-        "written": written,
+        "written": written.iter().map(|path| input::shown(path)).collect::<Vec<_>>(),
         "notes": found.notes,
     })
     .to_string()

@@ -10,8 +10,12 @@ pub(super) struct Facts<'a> {
     pub name: &'a str,
     /// The repository, as the plan names it.
     pub repository: &'a Path,
-    /// The branch that is checked out.
+    /// The branch that work comes into.
     pub branch: Option<&'a str>,
+    /// The branch that is checked out, where it is another.
+    pub candidate: Option<&'a str>,
+    /// Id of the key that signs here, if there is one.
+    pub key: Option<String>,
     /// Whether the tree has a lock file.
     pub locked: bool,
     /// Whether there is more than one package.
@@ -29,7 +33,7 @@ pub(super) fn files(facts: &Facts<'_>) -> Vec<(PathBuf, String)> {
             format!("flights/witness/{name}.json").into(),
             witness(facts),
         ),
-        ("policy.json".into(), policy().to_owned()),
+        ("policy.json".into(), policy(facts)),
     ];
     if let Target::Library(package) = facts.target {
         files.push((format!("flights/witness/{name}.rs").into(), driver(package)));
@@ -42,6 +46,7 @@ fn plan(facts: &Facts<'_>) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let repository = quoted(&facts.repository.to_string_lossy());
     let baseline = quoted(facts.branch.unwrap_or("main"));
+    let candidate = quoted(facts.candidate.unwrap_or("candidate"));
     let lock = match facts.locked {
         true => "",
         false => {
@@ -55,7 +60,7 @@ about = "One commit of {name}, certified."
 
 # Two commits, by branch, tag or id. The candidate is one commit directly on the baseline.
 [source]
-git = {{ repository = {repository}, baseline = {baseline}, candidate = "candidate" }}
+git = {{ repository = {repository}, baseline = {baseline}, candidate = {candidate} }}
 
 # Without grants a candidate may change everything but the protected files. With them, these alone.
 [change]
@@ -115,11 +120,16 @@ fn main() {{
     )
 }
 
-fn policy() -> &'static str {
-    r#"{
-  "schema": "flightproof/policy/1",
+/// An import asks for the keys that may sign; whoever has none yet writes it in later.
+fn policy(facts: &Facts<'_>) -> String {
+    let keys = facts.key.as_ref();
+    let keys = keys.map_or_else(String::new, |id| format!("\n  \"keys\": [\"{id}\"],"));
+    format!(
+        r#"{{
+  "schema": "flightproof/policy/1",{keys}
   "threshold": 1,
   "required_gates": ["correctness", "mutation", "determinism"]
-}
+}}
 "#
+    )
 }

@@ -4,6 +4,7 @@ mod list;
 mod passphrase;
 mod revoke;
 
+use super::input;
 use crate::show::{self, Format};
 use crate::{FlightsCode, regular, ssh_agent, state};
 use clap::{Args, Subcommand};
@@ -101,17 +102,18 @@ fn new(args: &NewArgs, format: Format) -> Result<Exit, Refusal> {
     match format {
         Format::Human => show::print(&format!(
             "key {id}\n  secret {}{}\n  public {}",
-            path.display(),
+            input::shown(&path),
             if protected {
                 " (under a passphrase)"
             } else {
                 ""
             },
-            public.display()
+            input::shown(&public)
         )),
         Format::Json => show::print(
             &serde_json::json!({
-                "schema": "flightproof/key/1", "keyid": id, "secret": path, "public": public,
+                "schema": "flightproof/key/1", "keyid": id, "secret": input::shown(&path),
+                "public": input::shown(&public),
                 "protected": protected,
             })
             .to_string(),
@@ -162,6 +164,12 @@ pub(super) fn by_name(
         Refusal::from(FlightsCode::KeyMissing.refuse(format!("{}: {e}", path.display())))
     })?;
     let mode = meta.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 && public(&path).is_ok() {
+        return Err(key_file(
+            &path,
+            "it is a public key, and nothing is signed with one",
+        ));
+    }
     if mode & 0o077 != 0 {
         return Err(key_file(
             &path,

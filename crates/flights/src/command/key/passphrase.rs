@@ -2,12 +2,11 @@
 //! which every process of the machine can read.
 
 use super::key_file;
-use crate::FlightsCode;
+use crate::{FlightsCode, regular};
 use flightproof_certifier::CertifierCode;
 use flightproof_core::Refusal;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use std::fs::File;
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -70,7 +69,7 @@ fn place(named: Option<&Path>) -> Option<PathBuf> {
 
 /// The first line of a file or descriptor, without its end.
 fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, Refusal> {
-    let file = File::open(path).map_err(|e| key_file(path, e))?;
+    let file = regular::open_named(path).map_err(|e| key_file(path, e))?;
     let meta = file.metadata().map_err(|e| key_file(path, e))?;
     if meta.is_file() && meta.permissions().mode() & 0o077 != 0 {
         return Err(key_file(path, "others may read it"));
@@ -87,33 +86,52 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     Ok(Zeroizing::new(line.to_vec()))
 }
 
-/// Asks at the terminal, without showing what is typed.
+/// Asks at the terminal, without showing what is typed. Keys that would stop the program end the
+/// question instead: a program that dies here would leave a terminal that shows nothing.
 fn ask(prompt: &str) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     let terminal = |e: std::io::Error| key_file(Path::new("the terminal"), e);
     let hidden = Hidden::new().map_err(terminal)?;
     let _ = std::io::stderr().write_all(prompt.as_bytes());
     let mut line = Zeroizing::new(Vec::new());
-    std::io::stdin()
-        .lock()
-        .take(MAX + 1)
-        .read_until(b'\n', &mut line)
-        .map_err(terminal)?;
+    let ended = loop {
+        let mut byte = Zeroizing::new([0]);
+        let got = rustix::io::read(std::io::stdin(), &mut *byte);
+        match (got.map_err(|e| terminal(e.into()))?, byte[0]) {
+            (0, _) | (_, ETX | EOT | FS | SUB) => break false,
+            (_, b'\n' | b'\r') => break true,
+            (_, BACKSPACE | DELETE) => drop(line.pop()),
+            (_, byte) if (line.len() as u64) < MAX => line.push(byte),
+            _ => break false,
+        }
+    };
     drop(hidden);
     let _ = std::io::stderr().write_all(b"\n");
-    if line.last() == Some(&b'\n') {
-        line.pop();
+    match ended {
+        true => Ok(line),
+        false => Err(key_file(
+            Path::new("the terminal"),
+            "no passphrase was given",
+        )),
     }
-    Ok(line)
 }
 
-/// A terminal that shows nothing, until this is dropped.
+/// Ctrl-C, Ctrl-D, Ctrl-\\ and Ctrl-Z, as a terminal sends them.
+const ETX: u8 = 3;
+const EOT: u8 = 4;
+const FS: u8 = 28;
+const SUB: u8 = 26;
+const BACKSPACE: u8 = 8;
+const DELETE: u8 = 127;
+
+/// A terminal that shows nothing and hands over every key, until this is dropped.
 struct Hidden(Termios);
 
 impl Hidden {
     fn new() -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO);
+        let modes = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        quiet.local_modes.remove(modes);
         tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet)?;
         Ok(Self(before))
     }
