@@ -357,9 +357,25 @@ pub fn print(text: &str) {
 
 /// The exit status after everything was printed: success only if it was.
 pub fn ended(exit: Exit) -> Exit {
+    if !UNPRINTED.load(Ordering::Relaxed) {
+        return exit;
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "flights: the answer could not be written to standard output"
+    );
     match exit {
-        Exit::Passed if UNPRINTED.load(Ordering::Relaxed) => Exit::Environment,
+        Exit::Passed => Exit::Environment,
         other => other,
+    }
+}
+
+/// So many of something, named by its singular.
+pub(crate) fn count(n: usize, one: &str) -> String {
+    match (n, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (n, Some(stem)) => format!("{n} {stem}ies"),
+        (n, None) => format!("{n} {one}s"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A recording as steps that people can read.
 
-use crate::show::instant;
+use crate::show::{count, instant};
 use crate::transcript::{Answer, Exchange, Transcript};
 use flightproof_core::escape;
 use serde::Serialize;
@@ -184,9 +184,12 @@ fn outcome(op: &str, value: &Value) -> (String, Ending) {
         "entropy" => format!("{} bytes", number(value, "len")),
         "clock" => value.as_u64().map_or_else(|| "?".to_owned(), instant),
         "capture" => format!(
-            "{}: {} changed files, bundle of {} bytes",
+            "{}: {}, bundle of {} bytes",
             short(&text(value, "head")),
-            value["changes"].as_array().map_or(0, Vec::len),
+            count(
+                value["changes"].as_array().map_or(0, Vec::len),
+                "changed file"
+            ),
             number(value, "bundle_bytes")
         ),
         "crates" => format!(

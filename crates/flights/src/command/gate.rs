@@ -331,8 +331,8 @@ pub(super) fn figures(args: &EvidenceArgs, format: Format) -> Result<Exit, Refus
         (key.as_ref(), &args.output),
     )?;
     let told = format!(
-        "{} figures: {}",
-        args.figures.len(),
+        "{}: {}",
+        show::count(args.figures.len(), "figure"),
         input::shown(&args.output)
     );
     show::verdict(

@@ -221,12 +221,22 @@ fn proven(statement: &Statement) -> Vec<String> {
             inputs.session_execution.runs_per_case
         ),
         format!(
-            "{} of {} mutants that compile were noticed; {} changed lines are code of the program, {} \
-             change no program",
+            "{} of {} mutants that compile were noticed; of the changed lines {} {} code of the program, \
+             and {} {} no program",
             mutation.killed_by.values().sum::<u64>(),
             mutation.viable,
             mutation.lines.mutated,
-            mutation.lines.inert
+            if mutation.lines.mutated == 1 {
+                "is"
+            } else {
+                "are"
+            },
+            mutation.lines.inert,
+            if mutation.lines.inert == 1 {
+                "changes"
+            } else {
+                "change"
+            }
         ),
         format!(
             "built offline in a {} session with {}, nothing left of it",
@@ -315,8 +325,7 @@ fn class(path: &str, line: u32, account: Option<&Account>) -> String {
         (0, None) => account
             .class(path, line)
             .map_or_else(String::new, |class| class.name().to_owned()),
-        (1, _) => "1 mutant".to_owned(),
-        (n, _) => format!("{n} mutants"),
+        (n, _) => show::count(n, "mutant"),
     }
 }
 

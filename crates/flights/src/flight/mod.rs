@@ -25,7 +25,7 @@ pub use seen::Seen;
 pub use work::WorkDirectory;
 
 use crate::FlightsCode;
-use crate::show::Progress;
+use crate::show::{Progress, count};
 use crate::transcript::Tape;
 use baseline::Flew;
 use flightproof_archive::paws;
@@ -213,8 +213,7 @@ impl Flight<'_> {
         self.progress.begin("plan");
         let witness = self.order.witness().map_err(at("plan"))?;
         let (entropy, now) = self.draw()?;
-        self.progress
-            .done(format_args!("{} cases", witness.cases().len()));
+        self.progress.done(count(witness.cases().len(), "case"));
         let captured = self.capture(now)?;
         let lineage = self.lineage(&captured).map_err(at("lineage"))?;
         let captured_files = paws::read(&captured.archive).map_err(at("capture"))?;
@@ -335,8 +334,8 @@ impl Flight<'_> {
             })?;
         self.progress.seen.changes = captured.changes.clone();
         self.progress.done(format_args!(
-            "{} changed files, bundle of {} bytes",
-            captured.changes.len(),
+            "{}, bundle of {} bytes",
+            count(captured.changes.len(), "changed file"),
             captured.bundle_bytes
         ));
         Ok(captured)
@@ -360,7 +359,7 @@ impl Flight<'_> {
         let report = dependency::check(captured, tree, grants, self.order.lock.as_deref())
             .map_err(at("dependency"))?;
         self.progress
-            .done(format_args!("{} locked packages", report.packages.len()));
+            .done(count(report.packages.len(), "locked package"));
         self.progress.begin("fence");
         fence::check(captured, tree).map_err(at("fence"))?;
         self.progress.done("source rules hold");

@@ -10,7 +10,7 @@ mod session;
 mod source;
 mod text;
 
-use crate::show::StageTime;
+use crate::show::{StageTime, count};
 use crate::timeline::Step;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::Account;
@@ -46,7 +46,7 @@ pub enum Outcome {
 impl Report {
     /// How the flights ended, in a few words.
     pub fn told(&self) -> String {
-        let count = |wanted| {
+        let ended = |wanted| {
             self.flights
                 .iter()
                 .filter(|f| f.outcome() == wanted)
@@ -58,16 +58,13 @@ impl Report {
             (Outcome::Held, "held"),
             (Outcome::Refused, "refused"),
         ];
-        let parts = parts.map(|(outcome, word)| (count(outcome), word));
+        let parts = parts.map(|(outcome, word)| (ended(outcome), word));
         let parts: Vec<String> = parts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))
             .collect();
-        let flights = match self.flights.len() {
-            1 => "1 flight".to_owned(),
-            n => format!("{n} flights"),
-        };
+        let flights = count(self.flights.len(), "flight");
         format!("{flights}: {}", parts.join(", "))
     }
 }

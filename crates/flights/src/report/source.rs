@@ -3,6 +3,7 @@
 use super::Flight;
 use super::text::{h, source};
 use crate::patch::{Kind, Row, rows};
+use crate::show::count;
 use flightproof_certifier::LineClass;
 use flightproof_certifier::certification::{Account, MutantAccount, MutantFate};
 use flightproof_evidence::Change;
@@ -103,8 +104,7 @@ fn counts(path: &str, account: &Account) -> String {
         .count();
     match mutants {
         0 => String::new(),
-        1 => ", 1 mutant".to_owned(),
-        n => format!(", {n} mutants"),
+        n => format!(", {}", count(n, "mutant")),
     }
 }
 

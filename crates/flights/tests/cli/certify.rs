@@ -19,7 +19,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
       certificate ________________________________________________________________
     --- stderr
       plan        9 cases  (_.__ s)
-      capture     _ changed files, bundle of _ bytes  (_.__ s)
+      capture     _ changed file, bundle of _ bytes  (_.__ s)
       dependency  0 locked packages  (_.__ s)
       fence       source rules hold  (_.__ s)
       open        local: _ limits read back, _ forbidden acts denied  (_.__ s)

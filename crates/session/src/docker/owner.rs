@@ -12,6 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -54,9 +55,15 @@ pub fn ledger_id(state_dir: &Path) -> Result<String, SessionError> {
         getrandom(&mut entropy, GetRandomFlags::empty()).map_err(|e| io(&e))?;
         let id: String = entropy.iter().map(|b| format!("{b:02x}")).collect();
         let temporary = state_dir.join(format!("{LEDGER_ID}.{id}"));
-        fs::create_dir_all(state_dir)
-            .and_then(|()| fs::write(&temporary, &id))
-            .map_err(|e| io(&e))?;
+        let written = fs::create_dir_all(state_dir).and_then(|()| {
+            let mut file = fs::File::create_new(&temporary)?;
+            file.write_all(id.as_bytes())?;
+            file.sync_all()
+        });
+        if let Err(e) = written {
+            let _ = fs::remove_file(&temporary);
+            return Err(io(&e));
+        }
         // The first one to link it wins; everybody reads what is there then.
         let linked = fs::hard_link(&temporary, &path);
         let _ = fs::remove_file(&temporary);

@@ -2,7 +2,7 @@
 //! cargo, which would obey its settings, nor git.
 
 use super::input;
-use crate::FlightsCode;
+use crate::{FlightsCode, show};
 use flightproof_core::Refusal;
 use flightproof_importer::PROTECTED;
 use std::fmt;
@@ -79,9 +79,9 @@ impl Found {
     pub(super) fn summary(&self) -> String {
         format!(
             "{}, {}, {}, {}",
-            count(self.packages, "package"),
-            count(self.programs.len(), "program"),
-            count(self.libraries.len(), "library").replace("librarys", "libraries"),
+            show::count(self.packages, "package"),
+            show::count(self.programs.len(), "program"),
+            show::count(self.libraries.len(), "library"),
             if self.locked {
                 "Cargo.lock"
             } else {
@@ -339,8 +339,4 @@ pub(super) fn plain_name(repo: &Path) -> String {
         "" => "candidate".into(),
         name => name.into(),
     }
-}
-
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
