@@ -1,14 +1,16 @@
 //! The line to a container's first process: a thread that carries bytes between two pipes, which
 //! the session's channel uses, and the engine's stream, which is decoded on the way.
 
-use super::dial::Upgraded;
+use super::dial::Stream;
 use super::engine::Attachment;
 use super::stream::{Corruption, Source, StreamDecoder};
+use super::tape::{Recorder, Side};
 use crate::{SessionCode, SessionError};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::future::Future as _;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -21,7 +23,28 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Most bytes kept of the container's standard error; the rest is read and dropped.
 const MAX_STDERR: usize = 4 << 10;
 
+/// Where a line leads to.
+pub(super) enum Far {
+    /// A container of an engine.
+    Engine(Attachment),
+    /// Somebody of this process who speaks as an engine does.
+    Here(UnixStream),
+}
+
+impl Far {
+    async fn open(self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Engine(attachment) => Ok(Box::new(attachment.open().await?)),
+            Self::Here(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(tokio::net::UnixStream::from_std(stream)?))
+            }
+        }
+    }
+}
+
 /// An attached line. Dropping it lets go of the container's standard input, which ends it.
+#[derive(Debug)]
 pub(super) struct Line {
     thread: Option<JoinHandle<()>>,
     cancel: Option<oneshot::Sender<()>>,
@@ -50,8 +73,9 @@ impl Line {
     /// Attaches, sends `first` to the container, and then whatever is written to the second of the
     /// returned pipes. The first one has the container's standard output.
     pub(super) fn open(
-        attachment: Attachment,
+        far: Far,
         first: Vec<u8>,
+        recorder: Option<Recorder>,
     ) -> Result<(Self, OwnedFd, OwnedFd), SessionError> {
         let io = |e: &dyn std::fmt::Display| SessionCode::HostIo.refuse(format_args!("line: {e}"));
         let (output, output_write) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| io(&e))?;
@@ -64,10 +88,11 @@ impl Line {
             input: input_read,
             output: output_write,
             heard: Arc::clone(&heard),
+            recorder,
         };
         let thread = std::thread::Builder::new()
             .name("engine line".to_owned())
-            .spawn(move || carry(attachment, ends, cancelled, &opened))
+            .spawn(move || carry(far, ends, cancelled, &opened))
             .map_err(|e| io(&e))?;
         let line = Self {
             thread: Some(thread),
@@ -112,10 +137,11 @@ struct Ends {
     input: OwnedFd,
     output: OwnedFd,
     heard: Arc<Mutex<Heard>>,
+    recorder: Option<Recorder>,
 }
 
 fn carry(
-    attachment: Attachment,
+    far: Far,
     ends: Ends,
     cancelled: oneshot::Receiver<()>,
     opened: &mpsc::SyncSender<io::Result<()>>,
@@ -131,7 +157,7 @@ fn carry(
         let prepared = async {
             let input = Receiver::from_owned_fd(ends.input)?;
             let output = Sender::from_owned_fd(ends.output)?;
-            Ok((attachment.open().await?, input, output))
+            Ok((far.open().await?, input, output))
         };
         let (stream, input, mut output) = match prepared.await {
             Ok(prepared) => prepared,
@@ -142,9 +168,10 @@ fn carry(
         };
         let _ = opened.send(Ok(()));
         let (from, to) = tokio::io::split(stream);
-        let sending = tokio::spawn(send(ends.first, input, to));
+        let recorder = ends.recorder;
+        let sending = tokio::spawn(send(ends.first, input, to, recorder.clone()));
         let receiving = async {
-            let end = receive(from, &mut output, &ends.heard).await;
+            let end = receive(from, &mut output, &ends.heard, recorder).await;
             let mut heard = ends.heard.lock().unwrap_or_else(PoisonError::into_inner);
             heard.end = Some(end);
             // Only now: whoever finds the pipe at its end asks why.
@@ -165,7 +192,12 @@ fn carry(
 }
 
 /// Carries to the container until our side lets go; then the container's input ends as well.
-async fn send(first: Vec<u8>, mut input: Receiver, mut to: WriteHalf<Upgraded>) {
+async fn send(
+    first: Vec<u8>,
+    mut input: Receiver,
+    mut to: WriteHalf<Box<dyn Stream>>,
+    recorder: Option<Recorder>,
+) {
     if to.write_all(&first).await.is_err() || to.flush().await.is_err() {
         return;
     }
@@ -174,7 +206,13 @@ async fn send(first: Vec<u8>, mut input: Receiver, mut to: WriteHalf<Upgraded>) 
     loop {
         let carried = match input.read(&mut piece).await {
             Ok(0) | Err(_) => break,
-            Ok(count) => to.write_all(piece.get(..count).unwrap_or_default()).await,
+            Ok(count) => {
+                let bytes = piece.get(..count).unwrap_or_default();
+                if let Some(recorder) = &recorder {
+                    recorder.note(Side::Host, bytes);
+                }
+                to.write_all(bytes).await
+            }
         };
         if carried.is_err() || to.flush().await.is_err() {
             return;
@@ -184,7 +222,12 @@ async fn send(first: Vec<u8>, mut input: Receiver, mut to: WriteHalf<Upgraded>) 
 }
 
 /// Carries from the container until its stream ends, in whatever way.
-async fn receive(mut from: ReadHalf<Upgraded>, output: &mut Sender, heard: &Mutex<Heard>) -> End {
+async fn receive(
+    mut from: ReadHalf<Box<dyn Stream>>,
+    output: &mut Sender,
+    heard: &Mutex<Heard>,
+    recorder: Option<Recorder>,
+) -> End {
     let mut decoder = StreamDecoder::new();
     let mut piece = vec![0; PIECE_BYTES];
     loop {
@@ -194,6 +237,9 @@ async fn receive(mut from: ReadHalf<Upgraded>, output: &mut Sender, heard: &Mute
             Err(e) => return End::Broken(e.to_string()),
         };
         let mut bytes = piece.get(..count).unwrap_or_default();
+        if let Some(recorder) = &recorder {
+            recorder.note(Side::Engine, bytes);
+        }
         loop {
             match decoder.next(&mut bytes) {
                 Ok(Some((Source::Stdout, content))) => {

@@ -10,6 +10,7 @@ use bollard::models::{
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::{EvidenceClass, Reading};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// One reading per limit and privilege, none weaker than asked.
 ///
@@ -200,16 +201,14 @@ fn privileges(asked: &HostConfig, found: &HostConfig) -> Result<Vec<Reading>, Se
             flag(asked.privileged),
             flag(found.privileged),
         )?,
+        same("engine-log", logged(asked), logged(found))?,
+        same("engine-restart", restarted(asked), restarted(found))?,
         same(
             "engine-auto-remove",
             flag(asked.auto_remove),
             flag(found.auto_remove),
         )?,
-        same(
-            "engine-cap-add",
-            names(&asked.cap_add),
-            names(&found.cap_add),
-        )?,
+        added(asked, found)?,
         dropped(found)?,
         claim("engine-no-new-privileges", "true", "true"),
         // Compared word for word above.
@@ -218,10 +217,30 @@ fn privileges(asked: &HostConfig, found: &HostConfig) -> Result<Vec<Reading>, Se
     ])
 }
 
+/// Where the engine writes what the container says: what a candidate prints would fill its disk.
+fn logged(host: &HostConfig) -> Option<String> {
+    host.log_config.as_ref()?.typ.clone()
+}
+
+/// When the engine would start a container that has ended.
+fn restarted(host: &HostConfig) -> Option<String> {
+    Some(host.restart_policy.as_ref()?.name?.to_string())
+}
+
 /// As asked; `no-new-privileges` is also written with `:true` or `=true`.
 fn is_option(found: &str, asked: &str) -> bool {
     let rest = found.strip_prefix(asked);
     found == asked || asked == "no-new-privileges" && matches!(rest, Some(":true" | "=true"))
+}
+
+/// None that was not asked for. Podman does not name those that are in its usual set.
+fn added(asked: &HostConfig, found: &HostConfig) -> Result<Reading, SessionError> {
+    let [asked, found] = [asked, found].map(|host| names(&host.cap_add).unwrap_or_default());
+    let foreign = |name: &str| !asked.split(' ').any(|asked| asked == name);
+    if !found.is_empty() && found.split(' ').any(foreign) {
+        return Err(shortfall("engine-cap-add", &asked, &found));
+    }
+    Ok(claim("engine-cap-add", &asked, &found))
 }
 
 /// `ALL`, or every one by its name that the usual set has and that was not asked for.
@@ -248,16 +267,27 @@ const USUAL: [&str; 9] = [
     "SYS_CHROOT",
 ];
 
-/// One place can be written, of a limited size.
+/// One place can be written, of a limited size; others only where they were asked for, which is to have
+/// them closed.
 fn writable(asked: &HostConfig, found: &HostConfig) -> Result<Reading, SessionError> {
     let options = |config: &HostConfig| {
-        let tmpfs = config.tmpfs.as_ref()?;
-        let options = tmpfs.get(PROGRAM_PLACE).filter(|_| tmpfs.len() == 1)?;
-        let mut options: Vec<&str> = options.split(',').collect();
-        options.sort_unstable();
-        Some(options.join(","))
+        let mut tmpfs: BTreeMap<&String, &String> = config.tmpfs.as_ref()?.iter().collect();
+        let mut all = in_order(tmpfs.remove(&PROGRAM_PLACE.to_owned())?);
+        for (place, options) in tmpfs {
+            all.push_str(&format!("; {place} {}", in_order(options)));
+        }
+        Some(all)
     };
     same("engine-tmpfs", options(asked), options(found))
+}
+
+/// Options of a mount, without those that Podman adds to each: they change neither what may be written
+/// nor how much.
+fn in_order(options: &str) -> String {
+    let added = |option: &&str| !["rprivate", "tmpcopyup"].contains(option);
+    let mut options: Vec<&str> = options.split(',').filter(added).collect();
+    options.sort_unstable();
+    options.join(",")
 }
 
 /// What nobody asked for and would be a way out.
@@ -400,153 +430,4 @@ fn shortfall(name: &str, asked: &str, found: &str) -> SessionError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::PinnedImage;
-    use super::super::create::tests::asked;
-    use super::*;
-
-    /// What an honest engine answers.
-    fn honest() -> (ContainerCreateBody, Value) {
-        let asked = asked(&[]);
-        let mut config = serde_json::to_value(&asked).unwrap();
-        let host = config["HostConfig"].take();
-        let found = serde_json::json!({
-            "Id": "c", "Image": config["Image"], "Config": config, "HostConfig": host,
-            "Mounts": [], "NetworkSettings": {"Networks": {"none": {}}},
-        });
-        (asked, found)
-    }
-
-    fn judged(asked: &ContainerCreateBody, found: &Value) -> Result<Vec<Reading>, SessionError> {
-        claims(asked, &serde_json::from_value(found.clone()).unwrap())
-    }
-
-    #[test]
-    fn what_was_asked_for_and_stricter_limits_pass() {
-        let (asked, mut found) = honest();
-        let readings = judged(&asked, &found).unwrap();
-        assert!(
-            readings
-                .iter()
-                .all(|r| r.class == EvidenceClass::EngineClaim)
-        );
-        assert!(readings.len() >= 19, "{}", readings.len());
-        found["HostConfig"]["PidsLimit"] = 32.into();
-        found["HostConfig"]["CapAdd"] = serde_json::json!(["CAP_SETUID", "CAP_SETGID"]);
-        found["HostConfig"]["CapDrop"] = serde_json::json!(USUAL);
-        found["HostConfig"]["SecurityOpt"][0] = "no-new-privileges:true".into();
-        judged(&asked, &found).unwrap();
-    }
-
-    /// Every way in which an engine can give less, or more, than it was asked for.
-    #[test]
-    fn every_field_that_is_weaker_missing_or_was_not_asked_for_is_a_shortfall() {
-        let lies = [
-            ("Memory", "0"),
-            ("Memory", "1073741825"),
-            ("MemorySwap", "2147483648"),
-            ("MemorySwap", "-1"),
-            ("PidsLimit", "null"),
-            ("PidsLimit", "-1"),
-            ("NanoCpus", "0"),
-            ("Ulimits", "[]"),
-            ("NetworkMode", "\"host\""),
-            ("NetworkMode", "\"default\""),
-            ("ReadonlyRootfs", "false"),
-            ("Privileged", "true"),
-            ("AutoRemove", "false"),
-            ("CapAdd", "[\"SETUID\",\"SETGID\",\"SYS_ADMIN\"]"),
-            ("CapDrop", "[]"),
-            ("CapDrop", "null"),
-            ("SecurityOpt", "null"),
-            (
-                "SecurityOpt",
-                "[\"no-new-privileges\",\"seccomp=unconfined\"]",
-            ),
-            ("SecurityOpt", "[\"no-new-privileges:false\"]"),
-            ("Tmpfs", "null"),
-            ("Tmpfs", "{\"/runner\":\"rw,exec\"}"),
-            ("Tmpfs", "{\"/runner\":\"rw\",\"/tmp\":\"\"}"),
-            ("Binds", "[\"/:/host\"]"),
-            ("Devices", "[{\"PathOnHost\":\"/dev/kvm\"}]"),
-            ("PidMode", "\"host\""),
-            ("IpcMode", "\"host\""),
-            ("UTSMode", "\"host\""),
-            ("UsernsMode", "\"host\""),
-            ("OomKillDisable", "true"),
-            ("PublishAllPorts", "true"),
-            ("Sysctls", "{\"net.ipv4.ip_forward\":\"1\"}"),
-            ("VolumesFrom", "[\"other\"]"),
-            ("CgroupParent", "\"/\""),
-            ("GroupAdd", "[\"docker\"]"),
-        ];
-        for (field, lie) in lies {
-            let (asked, mut found) = honest();
-            found["HostConfig"][field] = serde_json::from_str(lie).unwrap();
-            let refused = judged(&asked, &found).unwrap_err();
-            assert_eq!(refused.code, SessionCode::Shortfall, "{field} {lie}");
-        }
-    }
-
-    #[test]
-    fn another_image_user_command_label_mount_or_network_is_a_shortfall() {
-        let lies = [
-            ("/Image", "\"sha256:00\""),
-            ("/Config/User", "\"\""),
-            ("/Config/Tty", "true"),
-            ("/Config/Cmd", "[\"true\"]"),
-            ("/Config/Labels/flightproof.fence", "\"9\""),
-            ("/Config/Labels", "{}"),
-            ("/Mounts", "[{\"Destination\":\"/host\",\"RW\":true}]"),
-            ("/NetworkSettings/Networks", "{\"bridge\":{}}"),
-            ("/HostConfig", "null"),
-        ];
-        for (path, lie) in lies {
-            let (asked, mut found) = honest();
-            *found.pointer_mut(path).unwrap() = serde_json::from_str(lie).unwrap();
-            let refused = judged(&asked, &found).unwrap_err();
-            assert_eq!(refused.code, SessionCode::Shortfall, "{path}");
-        }
-    }
-
-    #[test]
-    fn an_image_is_the_pinned_one_or_unfit() {
-        let (id, layer) = (Digest::of(b"image"), Digest::of(b"layer"));
-        let pinned = PinnedImage {
-            id,
-            layers: vec![layer],
-        };
-        let good = serde_json::json!({
-            "Id": format!("sha256:{id}"), "Os": "linux", "Architecture": "amd64",
-            "RootFS": {"Type": "layers", "Layers": [format!("sha256:{layer}")]},
-            "Config": {},
-        });
-        let judged = |found: &Value| {
-            image(
-                &pinned,
-                &serde_json::from_value(found.clone()).unwrap(),
-                "linux/amd64",
-            )
-        };
-        assert_eq!(judged(&good).unwrap().len(), 2);
-        let lies = [
-            ("/Id", format!("\"sha256:{layer}\"")),
-            ("/RootFS/Layers", format!("[\"sha256:{id}\"]")),
-            ("/RootFS/Layers", "[]".to_owned()),
-            ("/RootFS/Layers", "[\"latest\"]".to_owned()),
-            ("/Config", "{\"Volumes\":{\"/data\":{}}}".to_owned()),
-            ("/Config", "{\"Volumes\":[\"/data\"]}".to_owned()),
-            ("/Architecture", "\"riscv64\"".to_owned()),
-        ];
-        for (path, lie) in lies {
-            let mut found = good.clone();
-            *found.pointer_mut(path).unwrap() = serde_json::from_str(&lie).unwrap();
-            // A form that the models do not know is refused before this.
-            if serde_json::from_value::<ImageInspect>(found.clone()).is_err() {
-                continue;
-            }
-            let refused = judged(&found).unwrap_err();
-            assert_eq!(refused.code, SessionCode::ImageUnfit, "{path} {lie}");
-        }
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use bollard::models::{
     RestartPolicy, RestartPolicyNameEnum,
 };
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// The system calls a session may make at all, in the engine's own form. What our program lets the
 /// candidate do is less, and decided by itself.
@@ -47,6 +48,10 @@ pub(super) fn body(
     labels: &Labels,
     facts: &Facts,
 ) -> Result<ContainerCreateBody, SessionError> {
+    let mut host_config = host_config(spec, runner, facts);
+    if facts.podman().is_some() {
+        for_podman(&mut host_config, spec);
+    }
     Ok(ContainerCreateBody {
         hostname: Some(HOSTNAME.to_owned()),
         user: Some("0:0".to_owned()),
@@ -66,7 +71,7 @@ pub(super) fn body(
         image: Some(image_id(spec)),
         working_dir: Some("/".to_owned()),
         labels: Some(labels.written()?),
-        host_config: Some(host_config(spec, runner, facts)),
+        host_config: Some(host_config),
         ..ContainerCreateBody::default()
     })
 }
@@ -91,11 +96,6 @@ fn entry(spec: &DockerSpec, runner: &RunnerProgram) -> Vec<String> {
 
 fn host_config(spec: &DockerSpec, runner: &RunnerProgram, facts: &Facts) -> HostConfig {
     let names = |list: &[&str]| Some(list.iter().map(|name| (*name).to_owned()).collect());
-    let ulimit = |name: &str, value: i64| ResourcesUlimits {
-        name: Some(name.to_owned()),
-        soft: Some(value),
-        hard: Some(value),
-    };
     let memory = signed(spec.memory_bytes);
     HostConfig {
         memory: Some(memory),
@@ -131,6 +131,35 @@ fn host_config(spec: &DockerSpec, runner: &RunnerProgram, facts: &Facts) -> Host
     }
 }
 
+/// What Podman takes otherwise than Docker, or does unasked: it reads the profile of system calls from
+/// a file; it asks for as many processes of one user as the machine can have, which a service without
+/// that right cannot give; it makes three places writable, without a limit.
+fn for_podman(host: &mut HostConfig, spec: &DockerSpec) {
+    let file = format!("seccomp={}", profile_file(spec).display());
+    for option in host.security_opt.iter_mut().flatten() {
+        if option.starts_with("seccomp=") {
+            option.clone_from(&file);
+        }
+    }
+    let processes = ulimit("nproc", PODMAN_PROCESSES);
+    host.ulimits.get_or_insert_default().push(processes);
+    let closed = PODMAN_PLACES.map(|place| (place.to_owned(), PODMAN_CLOSED.to_owned()));
+    host.tmpfs.get_or_insert_default().extend(closed);
+}
+
+/// Where the profile lies for an engine that reads it.
+pub(super) fn profile_file(spec: &DockerSpec) -> PathBuf {
+    spec.state_dir.join("seccomp.json")
+}
+
+/// Processes of one user id outside, which all sessions share: each is held by its own group. Podman's
+/// service must itself be allowed as many.
+const PODMAN_PROCESSES: i64 = 16_384;
+/// What Podman lays over a root that cannot be written.
+const PODMAN_PLACES: [&str; 3] = ["/run", "/tmp", "/var/tmp"];
+/// It takes their place, and cannot be written either.
+const PODMAN_CLOSED: &str = "ro,noexec,nosuid,nodev,size=65536";
+
 /// AppArmor's usual profile for containers forbids every mount, so where there is AppArmor it is
 /// asked to stand aside: the session's walls are made of mounts.
 fn security_options(facts: &Facts) -> Vec<String> {
@@ -143,6 +172,14 @@ fn security_options(facts: &Facts) -> Vec<String> {
         options.push("apparmor=unconfined".to_owned());
     }
     options
+}
+
+fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    }
 }
 
 fn program_place(runner: &RunnerProgram) -> (String, String) {
@@ -178,7 +215,19 @@ pub(super) mod tests {
         }
     }
 
+    pub(in super::super) fn podman_facts() -> Facts {
+        let podman = ("Podman Engine".to_owned(), "4.3.1".to_owned());
+        Facts {
+            parts: vec![podman],
+            ..facts(&[])
+        }
+    }
+
     pub(in super::super) fn asked(security: &[&str]) -> ContainerCreateBody {
+        asked_of(&facts(security))
+    }
+
+    pub(in super::super) fn asked_of(facts: &Facts) -> ContainerCreateBody {
         let spec = spec();
         let runner = RunnerProgram {
             identity: RunnerIdentity {
@@ -194,7 +243,7 @@ pub(super) mod tests {
             fence: spec.fence,
             deadline: 1,
         };
-        body(&spec, &runner, &labels, &facts(security)).unwrap()
+        body(&spec, &runner, &labels, facts).unwrap()
     }
 
     #[test]
@@ -237,6 +286,18 @@ pub(super) mod tests {
         assert_eq!(options(&["name=seccomp,profile=default"]).len(), 2);
         let with = options(&["name=apparmor"]);
         assert_eq!(with.last().unwrap(), "apparmor=unconfined");
+    }
+
+    #[test]
+    fn podman_is_told_of_the_profile_by_a_file_and_of_every_place_that_it_would_open() {
+        let [docker, podman] = [facts(&[]), podman_facts()].map(|facts| {
+            let host = asked_of(&facts).host_config.unwrap();
+            (host.security_opt.unwrap(), host.tmpfs.unwrap().len())
+        });
+        assert_eq!((docker.1, podman.1), (1, 4));
+        let file = format!("seccomp={}", profile_file(&spec()).display());
+        assert_eq!(podman.0, ["no-new-privileges", file.as_str()]);
+        assert_eq!(docker.0[1], format!("seccomp={SECCOMP}"));
     }
 
     /// What engines leave open, and what leads out of a session.

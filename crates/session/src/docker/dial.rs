@@ -1,15 +1,19 @@
 //! Connections to an engine: one for each request, so that none is ever found half dead.
 
 use super::endpoint::{Endpoint, split_port};
+use super::engine::MAX_SHOWN;
 use bollard::BollardRequest;
 use bollard::errors::Error;
-use hyper::body::Incoming;
+use flightproof_core::escape;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
 use std::io;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -26,7 +30,7 @@ pub(super) struct Dialer {
 }
 
 /// A connection of whatever kind.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// The raw bytes of an attached container, both ways.
@@ -75,8 +79,10 @@ impl Dialer {
             .map_err(io::Error::other)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let status = response.status();
+            let said = beginning(response.into_body()).await;
             return Err(io::Error::other(format!(
-                "attach: the engine answered {status}"
+                "attach: the engine answered {status}, {}",
+                escape(said.trim_ascii(), MAX_SHOWN)
             )));
         }
         let upgraded = hyper::upgrade::on(response)
@@ -124,6 +130,19 @@ impl Dialer {
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
         Ok(Box::new(tls.connect(name, tcp).await?))
     }
+}
+
+/// What an engine says with a refusal: its first bytes.
+async fn beginning(mut body: Incoming) -> Vec<u8> {
+    let mut said = Vec::new();
+    while said.len() < MAX_SHOWN {
+        let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        match next.map(|frame| frame.map(hyper::body::Frame::into_data)) {
+            Some(Ok(Ok(piece))) => said.extend_from_slice(&piece),
+            _ => break,
+        }
+    }
+    said
 }
 
 /// Only the authority in `ca.pem` is believed, none of the system's.

@@ -21,8 +21,8 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// How long an engine may take to say its version: whoever it is, it has nothing to look up.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long an engine may take to say its version: Podman starts each of its parts to ask for theirs.
+const GREETING: Duration = Duration::from_secs(10);
 /// How long an engine may take to answer a question.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long it may take to make or start a container: a busy disk.
@@ -34,7 +34,7 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
 /// Oldest version of the interface that is spoken: that of Docker Engine 20.10.
 const OLDEST_API: (usize, usize) = (1, 41);
 /// Longest text of an engine that is shown.
-const MAX_SHOWN: usize = 300;
+pub(super) const MAX_SHOWN: usize = 300;
 
 /// A container engine that was reached and asked what it is.
 pub struct Engine {
@@ -75,6 +75,15 @@ pub(super) enum Fault {
     Unreachable(String),
     /// It did not answer in time, or not in its language.
     Other(String),
+}
+
+impl Facts {
+    /// Podman's version, if it is Podman that answers in Docker's language.
+    pub(super) fn podman(&self) -> Option<&str> {
+        let mut parts = self.parts.iter();
+        let podman = parts.find(|(name, _)| name.contains("Podman"));
+        podman.map(|(_, version)| version.as_str())
+    }
 }
 
 impl Fault {

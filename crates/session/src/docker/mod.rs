@@ -19,11 +19,12 @@ mod open;
 mod owner;
 mod spec;
 pub mod stream;
+pub mod tape;
 
 pub use endpoint::Endpoint;
 pub use engine::{Engine, Facts};
 pub use inventory::{Inventory, session_images};
-pub use open::open;
+pub use open::{open, open_taped};
 pub(crate) use owner::RECORDS;
 pub use owner::{ReapedContainer, has_records, ledger_id, reap};
 pub use spec::{DockerSpec, PinnedImage};
@@ -40,6 +41,7 @@ use inside::Near;
 use owner::EngineRecord;
 use std::path::PathBuf;
 use std::time::Instant;
+use tape::Recorder;
 
 /// An open session on a container engine.
 pub struct DockerSession {
@@ -62,6 +64,8 @@ struct Inside {
     channel: Option<HostChannel>,
     /// On this very kernel: the host's own sight of it.
     near: Option<Near>,
+    /// Takes down what goes over the line.
+    recorder: Option<Recorder>,
     deadline: Instant,
     seen: LimitEvents,
     closed: Option<Closed>,

@@ -1,20 +1,22 @@
 //! The way to an open session on an engine: checked, registered, made, read back, tried.
 
-use super::attach::{End, Line};
-use super::engine::{Engine, Fault};
+use super::attach::{End, Far, Line};
+use super::engine::{Engine, Facts, Fault};
 use super::inside::{self, Near};
 use super::owner::{EngineRecord, Labels, container_name};
+use super::tape::Recorder;
 use super::{DockerSession, DockerSpec, Endpoint, Inside, claims, create};
 use crate::cgroup::text::Texts;
 use crate::conversation::lost;
 use crate::local::RunnerProgram;
 use crate::opening::{check_hello, compiler_version, probe};
 use crate::record::Owner;
-use crate::{LimitEvents, Session as _, SessionCode, SessionError};
+use crate::{LimitEvents, Session, SessionCode, SessionError};
 use bollard::models::ContainerCreateBody;
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::{Attestation, Reading, Toolchain};
 use flightproof_frame::channel::HostChannel;
+use std::fs;
 use std::time::{Duration, Instant};
 
 /// How long a container may take from its start to the runner's greeting.
@@ -29,9 +31,31 @@ const OVERDUE: u64 = 120;
 /// `SHORTFALL` if the session is weaker than asked in any respect or the engine warns of anything.
 /// Nothing is left then.
 pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, SessionError> {
+    opened(spec, runner, None)
+}
+
+/// Opens a session whose line is recorded. It asks everything over the line, also what could be read
+/// from this kernel, so that the tape has it.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_taped(
+    spec: &DockerSpec,
+    runner: &RunnerProgram,
+) -> Result<(DockerSession, Recorder), SessionError> {
+    let recorder = Recorder::new();
+    let session = opened(spec, runner, Some(recorder.clone()))?;
+    Ok((session, recorder))
+}
+
+fn opened(
+    spec: &DockerSpec,
+    runner: &RunnerProgram,
+    recorder: Option<Recorder>,
+) -> Result<DockerSession, SessionError> {
     spec.check()?;
     let engine = Engine::connect(&spec.endpoint)?;
-    takes_our_profile(&engine)?;
+    hand_over_profile(spec, engine.facts())?;
     let image = engine
         .image(&create::image_id(spec))
         .map_err(|fault| match fault {
@@ -45,6 +69,7 @@ pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, 
     let labels = labels(spec, &engine)?;
     let asked = create::body(spec, runner, &labels, engine.facts())?;
     let mut inside = register(spec, engine, &labels.owner)?;
+    inside.recorder = recorder;
     let begun = Instant::now();
     make(&mut inside, asked.clone())?;
     start(&mut inside, runner, begun)?;
@@ -59,17 +84,23 @@ pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, 
     Ok(session)
 }
 
-/// Podman takes the profile for a path on its own machine, and lets nobody attach before the start, when
-/// our program goes in.
-fn takes_our_profile(engine: &Engine) -> Result<(), SessionError> {
-    let parts = &engine.facts().parts;
-    match parts.iter().find(|(name, _)| name.contains("Podman")) {
-        None => Ok(()),
-        Some((name, version)) => Err(SessionCode::Shortfall.refuse(format_args!(
-            "{name} {version} takes no profile of system calls over its interface, and no program before the \
-             start"
-        ))),
+/// Podman reads the profile of system calls from a file of its own machine: it is given one where that
+/// is this machine.
+fn hand_over_profile(spec: &DockerSpec, facts: &Facts) -> Result<(), SessionError> {
+    let Some(version) = facts.podman() else {
+        return Ok(());
+    };
+    if !matches!(spec.endpoint, Endpoint::Unix(_)) {
+        return Err(SessionCode::Shortfall.refuse(format_args!(
+            "Podman {version} takes a profile of system calls from a file of its own machine only"
+        )));
     }
+    let (file, next) = (create::profile_file(spec), format!("seccomp.{}", spec.id()));
+    let next = spec.state_dir.join(next);
+    let put = fs::create_dir_all(&spec.state_dir)
+        .and_then(|()| fs::write(&next, create::SECCOMP))
+        .and_then(|()| fs::rename(&next, &file));
+    put.map_err(|e| SessionCode::HostIo.refuse(format_args!("{}: {e}", file.display())))
 }
 
 fn labels(spec: &DockerSpec, engine: &Engine) -> Result<Labels, SessionError> {
@@ -99,6 +130,7 @@ fn register(spec: &DockerSpec, engine: Engine, owner: &Owner) -> Result<Inside, 
         line: None,
         channel: None,
         near: None,
+        recorder: None,
         deadline: Instant::now() + Duration::from_millis(spec.lifetime_ms),
         seen: LimitEvents::default(),
         closed: None,
@@ -117,7 +149,8 @@ fn make(inside: &mut Inside, body: ContainerCreateBody) -> Result<(), SessionErr
                     .refuse(format_args!("the engine warns: {}", escape(warning, 300)))),
             }
         }
-        Err(Fault::Status(409, said)) => {
+        // Podman says it with 500.
+        Err(Fault::Status(status, said)) if status == 409 || said.contains("is already in use") => {
             inside.disown();
             Err(SessionCode::HostIo.refuse(format_args!(
                 "{} exists, ids must be random: {}",
@@ -140,7 +173,11 @@ fn make(inside: &mut Inside, body: ContainerCreateBody) -> Result<(), SessionErr
 fn start(inside: &mut Inside, runner: &RunnerProgram, begun: Instant) -> Result<(), SessionError> {
     let id = inside.container.clone().unwrap_or_default();
     let attachment = inside.engine.attachment(&id);
-    let (line, output, input) = Line::open(attachment, runner.bytes.clone())?;
+    let (line, output, input) = Line::open(
+        Far::Engine(attachment),
+        runner.bytes.clone(),
+        inside.recorder.clone(),
+    )?;
     inside.line = Some(line);
     let mut channel = HostChannel::new(output, input).map_err(|e| lost(&e, false))?;
     let started = inside.engine.start(&id);
@@ -224,7 +261,8 @@ fn attest(
     let texts = inside::ask(session)?;
     let boot_id = texts.get("boot_id").map_or("", String::as_str);
     let container = session.inside.container.clone().unwrap_or_default();
-    if matches!(spec.endpoint, Endpoint::Unix(_)) {
+    let near = matches!(spec.endpoint, Endpoint::Unix(_)) && session.inside.recorder.is_none();
+    if near {
         session.inside.near = Near::find(boot_id, pid, &container);
     }
     let near = session.inside.near.as_mut();
@@ -247,7 +285,7 @@ fn attest(
 }
 
 /// SHA-256 of linker driver and linker, as [`crate::toolchain::linker_digest`] computes it.
-fn linker(session: &mut DockerSession) -> Result<Digest, SessionError> {
+pub(super) fn linker(session: &mut dyn Session) -> Result<Digest, SessionError> {
     let outcome = crate::opening::tool(
         session,
         "/usr/bin/sha256sum",
@@ -286,5 +324,36 @@ impl Inside {
                 SessionCode::StartFailed.refuse(format_args!("{what}: {said}"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::create::tests::{facts, podman_facts};
+    use super::super::spec::tests::spec;
+    use super::*;
+
+    #[test]
+    fn podman_elsewhere_is_refused_and_here_finds_the_profile() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = DockerSpec {
+            endpoint: Endpoint::Unix("/run/podman/podman.sock".into()),
+            state_dir: dir.path().join("state"),
+            ..spec()
+        };
+        let elsewhere = DockerSpec {
+            endpoint: Endpoint::Loopback {
+                authority: "127.0.0.1:1".to_owned(),
+            },
+            ..here.clone()
+        };
+        hand_over_profile(&elsewhere, &facts(&[])).unwrap();
+        let refused = hand_over_profile(&elsewhere, &podman_facts()).unwrap_err();
+        assert_eq!(refused.code, SessionCode::Shortfall, "{refused}");
+        assert!(!here.state_dir.exists());
+        hand_over_profile(&here, &podman_facts()).unwrap();
+        let kept = fs::read_to_string(create::profile_file(&here)).unwrap();
+        assert_eq!(kept, create::SECCOMP);
+        assert_eq!(fs::read_dir(&here.state_dir).unwrap().count(), 1);
     }
 }

@@ -3,6 +3,7 @@
 use crate::conformance::Backend;
 use flightproof_archive::paar;
 use flightproof_core::{CommitId, Digest};
+use flightproof_session::docker::tape::Recorder;
 use flightproof_session::docker::{self, DockerSession, DockerSpec, Endpoint, PinnedImage};
 use flightproof_session::lease::Leases;
 use flightproof_session::local::RunnerProgram;
@@ -69,6 +70,10 @@ impl Ground {
 
     pub(crate) fn open(&self) -> DockerSession {
         self.open_as(&self.spec()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    pub(crate) fn open_taped(&self) -> (DockerSession, Recorder) {
+        docker::open_taped(&self.spec(), &self.runner).unwrap_or_else(|e| panic!("{e}"))
     }
 
     pub(crate) fn open_as(&self, spec: &DockerSpec) -> Result<DockerSession, SessionError> {

@@ -2,8 +2,10 @@
 
 use crate::conformance;
 use crate::ground::Ground;
+use crate::tape;
 use flightproof_core::Digest;
 use flightproof_evidence::EvidenceClass;
+use flightproof_session::docker::tape::TapedSession;
 use flightproof_session::docker::{Endpoint, PinnedImage};
 use flightproof_session::{Session as _, SessionCode};
 
@@ -141,4 +143,21 @@ fn an_engine_that_is_not_there_is_missing() {
         assert_eq!(refused.code, SessionCode::EngineMissing);
         assert!(refused.detail.starts_with(endpoint), "{refused}");
     }
+}
+
+/// What the engine says today is what the tape of this repository has it say.
+#[test]
+fn a_session_is_recorded_frame_by_frame_and_plays_as_it_was() {
+    let ground = Ground::new();
+    let (mut session, recorder) = ground.open_taped();
+    let said = tape::acts(&mut session).unwrap();
+    let closed = session.close().unwrap();
+    let tape = recorder.tape(session.attestation().clone(), closed);
+    if std::env::var_os("FLIGHTPROOF_BLESS").is_some() {
+        std::fs::create_dir_all(tape::file().parent().unwrap()).unwrap();
+        std::fs::write(tape::file(), serde_json::to_vec(&tape).unwrap()).unwrap();
+    }
+    let mut again = TapedSession::open(tape).unwrap();
+    assert_eq!(tape::acts(&mut again).unwrap(), said);
+    assert!(again.close().unwrap().is_clean());
 }

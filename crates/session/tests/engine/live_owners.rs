@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// How long it may take until nothing is left of all owners.
 const SETTLED: Duration = Duration::from_secs(60);
 
+/// Lifetime of the session that must outlive all of them, milliseconds: an hour.
+const LASTING_MS: u64 = 3_600_000;
+
 fn owner(ground: &Ground, artifact: &std::path::Path, seed: u128) -> Child {
     Command::new(program())
         .arg("engine")
@@ -31,7 +34,9 @@ fn killed_owners_leave_nothing(count: u32) {
     let path = ground.path().join("artifact");
     fs::write(&path, artifact()).unwrap();
     let begun = Instant::now();
-    let mut survivor = ground.open();
+    let mut lasting = ground.spec();
+    lasting.lifetime_ms = LASTING_MS;
+    let mut survivor = ground.open_as(&lasting).unwrap();
     // Some are killed long before there is a container, some long after.
     let longest = begun.elapsed() * 2;
     let (mut ids, mut opened) = (Vec::new(), 0);

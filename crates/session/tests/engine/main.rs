@@ -13,3 +13,4 @@ mod local;
 #[path = "../site/mod.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod site;
+mod tape;
