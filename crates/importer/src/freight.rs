@@ -120,9 +120,25 @@ pub(crate) fn pack(changes: &[Change], grants: &Grants) -> Result<Option<Vec<u8>
     if large.is_empty() {
         return Ok(None);
     }
-    let packed = changeset::pack(large.into_iter());
+    bring(large.into_iter()).map(Some)
+}
+
+/// The changeset of these changes, as it travels beside a bundle; `None` of none. Each brings a file,
+/// and they are in the order of their paths.
+///
+/// # Errors
+/// `BYTES_OVER_LIMIT`.
+pub fn changeset_of(changes: &[Change]) -> Result<Option<Vec<u8>>, ImportError> {
+    match changes {
+        [] => Ok(None),
+        some => bring(some.iter()).map(Some),
+    }
+}
+
+fn bring<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Result<Vec<u8>, ImportError> {
+    let packed = changeset::pack(changes);
     let (_, bytes) = packed.map_err(|e| ImporterCode::BytesOverLimit.refuse(e.to_string()))?;
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Whether a change's content travels beside the bundle.

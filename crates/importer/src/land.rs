@@ -98,7 +98,8 @@ fn edits<'a>(tree: &Worktree, changes: &'a [Change]) -> Result<Edits<'a>, Import
         .collect()
 }
 
-/// A change that a working tree cannot take in one step.
+/// A change that a working tree cannot take in one step, nor its plan say: what comes out of a tree is a
+/// file, which has a hash, and never a folder, which takes along what others have put into it.
 fn unfit(refused: ArchiveError) -> Refusal {
     if refused.code == ArchiveCode::PrefixConflict {
         let detail = format!(

@@ -56,6 +56,7 @@ pub use check::{Checked, Parcel, check, check_parcel};
 pub use checkout::{Checkout, checkout};
 pub use clearance::Clearance;
 pub use code::{ImportError, ImporterCode};
+pub use freight::changeset_of;
 pub use git::{Git, Version};
 pub use grant::{BUILD, Grants, PROTECTED};
 pub use host::Host;

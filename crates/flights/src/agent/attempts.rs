@@ -290,10 +290,19 @@ impl Sortie<'_> {
         });
     }
 
-    /// The bundle stays, whatever is judged of it: it was paid for.
+    /// Bundle and changeset stay, whatever is judged of them: they were paid for.
     fn keep_bundle(&self) -> Result<(), Stop> {
-        let bundle = self.order.bundle.as_deref().unwrap_or_default();
-        state::write_file(&self.asked.out.join("commit.bundle"), bundle, 0o644).map_err(at_agent)
+        let (out, bundle) = (self.asked.out, self.order.bundle.as_deref());
+        let parts = [
+            ("commit.bundle", bundle),
+            ("commit.paws", self.order.changeset.as_deref()),
+        ];
+        for (name, bytes) in parts {
+            if let Some(bytes) = bytes {
+                state::write_file(&out.join(name), bytes, 0o644).map_err(at_agent)?;
+            }
+        }
+        Ok(())
     }
 
     /// Certifies the order's bundle, and holds the certificate against the plan's policy.

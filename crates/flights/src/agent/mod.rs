@@ -2,6 +2,7 @@
 //! bundle and is certified in another session, and what was refused goes back to it.
 
 mod attempts;
+mod freight;
 mod plan;
 mod recovery;
 mod report;

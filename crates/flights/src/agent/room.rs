@@ -1,6 +1,7 @@
 //! The session an agent works in, as its run sees it: opened with checkout, program and proxy,
 //! captured, closed to the last process.
 
+use super::freight;
 use super::sealed::{self, Furniture};
 use crate::flight::{Host, Order};
 use crate::state;
@@ -9,6 +10,7 @@ use flightproof_agent::run::Event;
 use flightproof_agent::{
     AgentCode, AgentRefusal, Binary, Launch, Output, Patience, Profile, Program, Room, Version,
 };
+use flightproof_archive::paws;
 use flightproof_core::{Code as _, Refusal};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
@@ -123,7 +125,11 @@ impl<'a> SealedRoom<'a> {
     fn take_commit(&mut self) -> Result<Captured, Refusal> {
         let mut inside = self.inside.borrow_mut();
         let session = inside.session.as_mut().ok_or_else(no_session)?;
-        self.order.bundle = Some(sealed::bundle(session.as_mut(), self.furniture.commit)?);
+        let (session, commit) = (session.as_mut(), self.furniture.commit);
+        let (large, before) = (&self.order.large, paws::read(&self.furniture.archive)?);
+        let bundle = sealed::bundle(session, commit, large)?;
+        self.order.changeset = freight::take(session, commit, large, &before)?;
+        self.order.bundle = Some(bundle);
         drop(inside);
         self.host.capture(self.order, state::unix_seconds())
     }

@@ -7,15 +7,18 @@ use flightproof_core::{Bytes, CommitId, Refusal, RelPath, escape};
 use flightproof_frame::protocol::{
     Exec, ExecLimits, Outcome, Place, Reply, Request, Role, Status, layout,
 };
+use flightproof_importer::ImporterCode;
 use flightproof_session::{Session, upload};
 use std::collections::BTreeMap;
 
-/// What goes into the session.
+/// What the session is furnished with.
 pub(super) struct Furniture {
     /// The baseline.
     pub(super) commit: CommitId,
     /// The baseline as a pack.
     pub(super) pack: Vec<u8>,
+    /// The baseline as a snapshot. It stays outside.
+    pub(super) archive: Vec<u8>,
     /// `Name <mail>` of the commits made there.
     pub(super) author: String,
 }
@@ -43,15 +46,31 @@ git config user.name "$NAME"
 git config user.email "$MAIL"
 git reset --quiet --hard
 "#;
-/// Where the agent left its repository, a bundle of what it committed. Its hooks stay unused.
-const BUNDLE: &str = r#"set -e
+/// What begins a script that asks the repository an agent left. Its hooks stay unused.
+const ASK: &str = r#"set -e
 quiet="git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c pack.useBitmaps=false"
+"#;
+/// A bundle of what was committed.
+const BUNDLE: &str = r#"
 if [ "$($quiet rev-parse --verify --quiet HEAD)" = "$BASELINE" ]; then
     echo "no commit was made" >&2
     exit 3
 fi
 $quiet update-ref refs/export/head HEAD
 exec $quiet bundle create --quiet --version=2 - refs/export/head "^$BASELINE"
+"#;
+/// The same without the new content of files at and below the paths that are its arguments.
+const BUNDLE_WITHOUT: &str = r#"
+head=$($quiet rev-parse --verify --quiet 'HEAD^{commit}')
+if [ "$head" = "$BASELINE" ]; then
+    echo "no commit was made" >&2
+    exit 3
+fi
+$quiet --literal-pathspecs diff-tree -r --no-abbrev --no-renames "$BASELINE" "$head" -- "$@" |
+    cut -d ' ' -f 4 > .git/large
+printf '# v2 git bundle\n-%s\n%s refs/export/head\n\n' "$BASELINE" "$head"
+$quiet rev-list --objects --no-object-names "$head" "^$BASELINE" | grep -vxFf .git/large |
+    $quiet pack-objects --quiet --stdout
 "#;
 
 /// Lays out the checkout.
@@ -63,14 +82,20 @@ pub(super) fn furnish(session: &mut dyn Session, furniture: &Furniture) -> Resul
     let pack = (name, false, furniture.pack.as_slice());
     upload::files(session, Place::Extra, [pack])?;
     let (name, mail) = identity(&furniture.author);
+    let commit = furniture.commit.to_string();
+    let variables = [
+        ("BASELINE", commit.as_str()),
+        ("NAME", name),
+        ("MAIL", mail),
+    ];
     let outcome = script(
         session,
-        LAY_OUT,
-        &[
-            ("BASELINE", &furniture.commit.to_string()),
-            ("NAME", name),
-            ("MAIL", mail),
-        ],
+        &Script {
+            text: LAY_OUT,
+            variables: &variables,
+            arguments: &[],
+            most: MAX_BUNDLE,
+        },
     )?;
     match outcome.status {
         Status::Exited { code: 0 } => Ok(()),
@@ -154,16 +179,39 @@ fn lost() -> Output {
     }
 }
 
-/// The agent's work as a bundle. Its bytes are the agent's: nothing about them is known yet.
+/// The agent's work as a bundle, without what is new at and below the large paths. Its bytes are the
+/// agent's: nothing about them is known yet.
 ///
 /// # Errors
-/// The session's, and `CAPTURE_FAILED` where there is no commit or no repository any more.
-pub(super) fn bundle(session: &mut dyn Session, baseline: CommitId) -> Result<Vec<u8>, Refusal> {
-    let outcome = script(session, BUNDLE, &[("BASELINE", &baseline.to_string())])?;
+/// The session's, `CAPTURE_FAILED` where there is no commit or no repository any more, and
+/// `BUNDLE_OVER_LIMIT`.
+pub(super) fn bundle(
+    session: &mut dyn Session,
+    baseline: CommitId,
+    large: &[RelPath],
+) -> Result<Vec<u8>, Refusal> {
+    let paths: Vec<&str> = large.iter().map(RelPath::as_str).collect();
+    let text = match paths.as_slice() {
+        [] => BUNDLE,
+        _ => BUNDLE_WITHOUT,
+    };
+    let outcome = script(
+        session,
+        &Script {
+            text: &git_script(text),
+            variables: &[("BASELINE", &baseline.to_string())],
+            arguments: &paths,
+            most: MAX_BUNDLE,
+        },
+    )?;
     match outcome.status {
         Status::Exited { code: 0 } if outcome.complete => Ok(outcome.stdout.0),
         Status::Exited { code: 3 } => {
             Err(AgentCode::CaptureFailed.refuse("no commit was made").into())
+        }
+        Status::OutputLimit => {
+            let detail = format!("more than {MAX_BUNDLE} bytes, and it goes on");
+            Err(ImporterCode::BundleOverLimit.refuse(detail).into())
         }
         // Whatever git printed there is the agent's to choose.
         status => {
@@ -173,11 +221,21 @@ pub(super) fn bundle(session: &mut dyn Session, baseline: CommitId) -> Result<Ve
     }
 }
 
-fn script(
-    session: &mut dyn Session,
-    text: &str,
-    variables: &[(&str, &str)],
-) -> Result<Outcome, Refusal> {
+/// What a shell in the session is asked.
+pub(super) struct Script<'a> {
+    pub(super) text: &'a str,
+    pub(super) variables: &'a [(&'a str, &'a str)],
+    pub(super) arguments: &'a [&'a str],
+    /// Most bytes of its answer.
+    pub(super) most: u64,
+}
+
+/// A script that asks the repository the agent left.
+pub(super) fn git_script(text: &str) -> String {
+    format!("{ASK}{text}")
+}
+
+pub(super) fn script(session: &mut dyn Session, asked: &Script<'_>) -> Result<Outcome, Refusal> {
     let constant = [
         ("PATH", "/usr/bin:/bin"),
         ("HOME", "/nonexistent"),
@@ -187,11 +245,13 @@ fn script(
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_TERMINAL_PROMPT", "0"),
     ];
-    let env = constant.iter().chain(variables);
+    let env = constant.iter().chain(asked.variables);
+    let args = ["-c", asked.text, "sh"];
+    let args = args.iter().chain(asked.arguments);
     let exec = Exec {
         role: Role::Agent,
         program: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), text.to_owned()],
+        args: args.map(|word| (*word).to_owned()).collect(),
         env: env
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
@@ -199,7 +259,7 @@ fn script(
         files: BTreeMap::new(),
         limits: ExecLimits {
             wall_ms: WALL_MS,
-            stdout_bytes: MAX_BUNDLE,
+            stdout_bytes: asked.most,
             stderr_bytes: MAX_STDERR,
         },
         selector: None,

@@ -161,6 +161,7 @@ fn furniture(checkout: Checkout, plan: &AgentPlan) -> Furniture {
     Furniture {
         commit: checkout.commit,
         pack: checkout.pack,
+        archive: checkout.archive,
         author: author.to_owned(),
     }
 }
@@ -245,6 +246,8 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
     let mut order = Order::new(&label, (&baseline, ""), &witness)?;
     order.plan = Some(plan.name.clone());
     order.grants = plan.change.grants.clone();
+    order.large = plan.change.large.clone();
+    order.protect = plan.change.protect.clone();
     order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
     order.uncompiled = plan.change.uncompiled.clone();
     order.generated = GeneratedRules::new(plan.generated.clone())?;

@@ -22,7 +22,12 @@ pub(super) struct ReflyArgs {
     /// Directory of the repository, which has the certified commit.
     #[arg(long, value_name = "DIR")]
     repo: PathBuf,
-    /// A public key that the certificate may be of (repeatable); default: that of the signing key.
+    /// The new baseline's certificate, and those it builds on (repeatable): all of them, down to the one
+    /// without a parent.
+    #[arg(long = "parent", value_name = "CERT")]
+    parents: Vec<PathBuf>,
+    /// A public key that the certificate and those parents may be of (repeatable); default: that of the
+    /// signing key.
     #[arg(long, value_name = "PUB")]
     trust: Vec<PathBuf>,
     #[command(flatten)]
@@ -46,8 +51,8 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
         baseline: args.onto.clone(),
         candidate: candidate.to_string(),
         narrow: Vec::new(),
-        parents: Vec::new(),
-        trust: Vec::new(),
+        parents: args.parents.clone(),
+        trust: args.trust.clone(),
         flight: args.flight.clone(),
     };
     certify::run(&order, format)

@@ -72,12 +72,13 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
 }
 
 /// Files of an output directory, in the order they are written.
-const OUTPUTS: [&str; 11] = [
+const OUTPUTS: [&str; 12] = [
     "admission.dsse.json",
     "agent.json",
     "certificate.dsse.json",
     "certificate.dsse.json.sig",
     "commit.bundle",
+    "commit.paws",
     MUTATION_REPORT,
     "opening.json",
     "receipt.json",

@@ -292,7 +292,10 @@ fn arrival<'a>(
     now: u64,
 ) -> importer::Arrival<'a> {
     importer::Arrival {
-        parcel: importer::Parcel::bundle(bundle),
+        parcel: importer::Parcel {
+            bundle,
+            changeset: order.changeset.as_deref(),
+        },
         baseline: &order.baseline,
         rules: importer::Rules {
             grants,

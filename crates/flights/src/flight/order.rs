@@ -82,6 +82,8 @@ pub struct Order {
     pub spend: Option<SpendClaim>,
     /// The candidate as a bundle, in place of a revision of the repository.
     pub bundle: Option<Vec<u8>>,
+    /// The large files of that bundle's commit.
+    pub changeset: Option<Vec<u8>>,
     /// The repository; absent when a recording is replayed.
     pub source: Option<Laid>,
     /// Where the witness lies inside the repository, if it does.
@@ -125,6 +127,7 @@ impl Order {
             attempt: 1,
             spend: None,
             bundle: None,
+            changeset: None,
             source: None,
             witness_place: None,
             sealed_as: None,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -252,6 +253,111 @@ fn a_commit_that_breaks_the_importer_s_rules_does_not_come_out() {
         let detail = environment.report()["attempts"][0]["detail"].to_string();
         assert!(detail.contains(code), "{detail}");
         assert!(!environment.path("out/commit.bundle").exists());
+    }
+}
+
+/// The plan of an honest fix, whose program also does this before it commits, and may have large files
+/// in `data`.
+fn with_data(environment: &Environment, more: &str, change: &str) -> String {
+    let program = fs::read_to_string(workspace().join("fixtures/agent/worker.sh")).unwrap();
+    let changed = program.replace("honest) fix; commit;", &format!("honest) fix; {more}"));
+    assert_ne!(program, changed);
+    let named = environment.write("worker.sh", &changed);
+    fs::set_permissions(&named, PermissionsExt::from_mode(0o755)).unwrap();
+    let digest = |text: &str| flightproof_core::Digest::of(text.as_bytes()).to_string();
+    environment.changed(
+        "honest-fix",
+        &[
+            ("grants = [\"src/main.rs\"]", change),
+            ("fixtures/agent/worker.sh", &named),
+            (&digest(&program), &digest(&changed)),
+            ("attempts = 2", "attempts = 1"),
+            ("[expect]\nattempts = 1\n", ""),
+        ],
+    )
+}
+
+/// Three megabytes that do not become small, and as many that do.
+const DATA: &str = "mkdir data; head -c 2250000 /dev/urandom | base64 -w 0 > data/noise.txt; \
+    yes 9 | head -c 3000000 > data/prices.txt;";
+const LARGE: &str = "grants = [\"src/main.rs\", \"data\"]\nlarge = [\"data\"]";
+
+#[test]
+fn large_files_of_an_agent_travel_beside_its_bundle_and_come_home_with_it() {
+    let environment = Environment::with_pricing();
+    let cap = environment.flights(&["spend", "cap", "total", "--usd", "100"]);
+    assert_eq!(cap.code, 0, "{}", cap.text);
+    let plan = with_data(&environment, &format!("{DATA} commit;"), LARGE);
+    let text = fs::read_to_string(&plan).unwrap();
+    let repository = environment.path("repo").display().to_string();
+    let source = format!("git = {{ repository = \"{repository}\", baseline = \"main\" }}");
+    let tree = "tree = { baseline = \"fixtures/pricing/baseline\" }";
+    fs::write(&plan, text.replace(tree, &source)).unwrap();
+    let run = environment.agent(&plan, &["--admit", "release"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let changeset = fs::read(environment.path("out/commit.paws")).unwrap();
+    assert!(changeset.len() > 6_000_000, "{}", changeset.len());
+    let capture = &environment.predicate()["inputs"]["capture"];
+    let digest = flightproof_core::Digest::of(&changeset).to_string();
+    assert_eq!(capture["changeset"], digest, "{capture}");
+    let listed = environment.git(&["ls-tree", "-r", "--long", "release", "data"]);
+    let found: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let shown = found.iter().map(|l| (l[0], l[3], l[4]));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            ("100644", "3000000", "data/noise.txt"),
+            ("100644", "3000000", "data/prices.txt")
+        ]
+    );
+    environment.git(&["fsck", "--strict"]);
+    environment.nothing_is_left();
+}
+
+#[test]
+fn what_an_agent_says_of_its_large_files_is_held_against_its_commit() {
+    let lies = [
+        (
+            format!("{DATA} commit; git replace HEAD:data/prices.txt HEAD:src/main.rs;"),
+            LARGE,
+            "importer/CHANGESET_DIFFERS",
+        ),
+        (
+            format!("{DATA} commit;"),
+            "grants = [\"src/main.rs\", \"data\"]\nlarge = [\"dat\"]",
+            "importer/BUNDLE_OVER_LIMIT",
+        ),
+        (
+            format!("{DATA} commit;"),
+            "grants = [\"src/main.rs\"]\nlarge = [\"data\"]",
+            "importer/PATH_NOT_GRANTED",
+        ),
+        (
+            format!("{DATA} commit;"),
+            "grants = [\"src/main.rs\", \"data\"]\nlarge = [\"data\"]\nprotect = [\"data\"]",
+            "importer/PROTECTED_PATH",
+        ),
+        (
+            "mkdir data; for n in 1 2 3 4 5; do head -c 15000000 /dev/zero | tr '\\0' $n > data/$n; done; commit;"
+                .to_owned(),
+            LARGE,
+            "importer/BYTES_OVER_LIMIT",
+        ),
+    ];
+    for (does, change, code) in lies {
+        let environment = machine();
+        let plan = with_data(&environment, &does, change);
+        let run = environment.agent(&plan, &[]);
+        assert_eq!(run.code, 13, "{code}: {}", run.text);
+        let report = environment.report().to_string();
+        assert!(report.contains(code), "{code}: {report}");
+        assert!(!environment.path("out/commit.bundle").exists());
+        assert!(!environment.path("out/commit.paws").exists());
+        assert_eq!(environment.money(), (PAID, 0));
+        environment.nothing_is_left();
     }
 }
 

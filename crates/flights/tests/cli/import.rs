@@ -220,6 +220,55 @@ fn certified_work_is_flown_again_on_a_baseline_that_moved() {
 }
 
 #[test]
+fn work_flown_again_on_a_certified_commit_carries_its_lineage() {
+    let environment = arrived();
+    let text = |name: &str| text(&environment, name);
+    let kept = |name: &str| {
+        fs::copy(
+            environment.path("out/certificate.dsse.json"),
+            environment.path(name),
+        )
+        .unwrap();
+        text(name)
+    };
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let first = kept("first.json");
+    // The same fix, and a document beside it.
+    environment.git(&["switch", "-q", "-c", "notes", "main"]);
+    environment.git(&["checkout", "-q", "candidate", "--", "."]);
+    fs::write(environment.path("repo/NOTES.md"), "more\n").unwrap();
+    environment.git(&["add", "NOTES.md"]);
+    environment.git(&["commit", "-qm", "Take notes"]);
+    environment.git(&["switch", "-q", "main"]);
+    let run = environment.certify("notes", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let second = kept("second.json");
+    let witness = workspace().join("flights/witness/pricing.json");
+    let (witness, repo, out) = (witness.to_str().unwrap(), text("repo"), text("again"));
+    let refly = |more: &[&str]| {
+        let mut args = vec!["refly", &second, "--onto", "candidate", "--repo", &repo];
+        args.extend(["--witness", witness, "--out", &out]);
+        environment.flights(&[&args[..], more].concat())
+    };
+    let lineage = || {
+        let certificate = text("again/certificate.dsse.json");
+        let shown = environment.flights(&["cert", "show", &certificate, "--format", "json"]);
+        shown.json()["statement"]["predicate"]["inputs"]["lineage"].clone()
+    };
+    let run = refly(&["--parent", &second]);
+    let code = "REFUSED at lineage: certifier/LINEAGE_BROKEN: none of the certificates";
+    assert_says(&run, 11, &[code]);
+    let run = refly(&["--parent", &first]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let id = environment.flights(&["cert", "show", &first, "--format", "json"]);
+    let expected = serde_json::json!({"depth": 1, "parent": id.json()["certificate"]});
+    assert_eq!(lineage(), expected, "{}", id.text);
+    let run = refly(&[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(lineage(), serde_json::json!({"depth": 0}));
+}
+
+#[test]
 fn a_commit_is_signed_as_it_lands_and_git_verifies_it() {
     let environment = arrived();
     let home = environment.path("home/repo");

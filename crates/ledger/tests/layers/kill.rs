@@ -4,8 +4,9 @@ use crate::trace::{count, recording};
 use crate::victim::{Mode, REQUESTS, Said, hold_against};
 use crate::{folder, sample, traced};
 
-/// Calls that change what is on disk.
-const CALLS: [&str; 6] = [
+/// Calls that change what is on disk. Some of those that open a file make it.
+const CALLS: [&str; 7] = [
+    "openat",
     "pwrite64",
     "fsync",
     "fdatasync",
