@@ -278,8 +278,8 @@ fn with_data(environment: &Environment, more: &str, change: &str) -> String {
 }
 
 /// Three megabytes that do not become small, and as many that do.
-const DATA: &str = "mkdir data; head -c 2250000 /dev/urandom | base64 -w 0 > data/noise.txt; \
-    yes 9 | head -c 3000000 > data/prices.txt;";
+const DATA: &str = "mkdir data; head -c 2250000 /dev/urandom | base64 -w 99 | head -c 3000000 > data/noise.txt; \
+    yes 9999999999999999 | head -c 3000000 > data/prices.txt;";
 const LARGE: &str = "grants = [\"src/main.rs\", \"data\"]\nlarge = [\"data\"]";
 
 #[test]

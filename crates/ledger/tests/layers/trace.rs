@@ -45,13 +45,25 @@ pub(crate) fn read(log: &Path, below: &Path) -> Vec<Call> {
     lines.iter().filter_map(|line| call(line, below)).collect()
 }
 
-/// How often each call was made.
+/// How often each call was made by the thread that made it most: the victim's. strace counts by thread
+/// when it strikes.
 pub(crate) fn count(log: &Path) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    for line in lines(log) {
-        if let Some((name, _)) = line.split_once('(') {
-            *counts.entry(name.to_owned()).or_default() += 1;
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut by_thread: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for line in text.lines() {
+        let (thread, line) = line.split_once(' ').unwrap();
+        let line = line.trim_start();
+        if let Some((name, _)) = line
+            .split_once('(')
+            .filter(|(name, _)| !name.starts_with('<'))
+        {
+            *by_thread.entry((name, thread)).or_default() += 1;
         }
+    }
+    let mut counts = BTreeMap::new();
+    for ((name, _), times) in by_thread {
+        let most = counts.entry(name.to_owned()).or_insert(0);
+        *most = times.max(*most);
     }
     counts
 }
