@@ -91,6 +91,9 @@ pub struct WitnessClaim {
     /// What of them was generated; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differential: Option<DifferentialClaim>,
+    /// Which tests judged, for a suite; its cases are programs of tests. Absent for any other kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteClaim>,
     /// What the cases said about the baseline.
     pub failed_on_baseline: BaselineResult,
     /// How much its author was told of cases that earlier attempts missed; absent where this program
@@ -107,6 +110,8 @@ pub enum WitnessKind {
     Cases,
     /// Generated inputs, answered as the baseline answers them, and maybe cases beside them.
     Differential,
+    /// The baseline's own integration tests.
+    Suite,
 }
 
 impl WitnessKind {
@@ -115,6 +120,7 @@ impl WitnessKind {
         match self {
             Self::Cases => "cases",
             Self::Differential => "differential",
+            Self::Suite => "suite",
         }
     }
 }
@@ -154,6 +160,22 @@ impl BaselineResult {
             Self::Ran { failed } => failed.len() as u64,
         }
     }
+}
+
+/// Tests of the baseline that judged. They run in one process with the code that they judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SuiteClaim {
+    /// Tests that passed on the baseline, every time, and had to pass.
+    pub tests: u64,
+    /// Tests that the baseline ignores.
+    pub ignored: u64,
+    /// Tests that fail on the baseline, and judged nothing.
+    pub failing: u64,
+    /// How often each was run on the baseline.
+    pub runs: u64,
+    /// Tests that wavered on the baseline, and judged nothing: program and name.
+    pub quarantined: Vec<String>,
 }
 
 /// `image-digest`: does not claim that the toolchain is benign.

@@ -19,6 +19,12 @@ flightproof_core::refusal_codes! {
         /// The baseline gives no answers to compare with.
         BaselineUnfit = "BASELINE_UNFIT", Configuration,
             "the baseline gives no answer that a candidate could be compared with", "an answer that wavers, crashes or is cut would excuse any other", "leave such inputs out of the grammar, or declare them to differ and judge them by cases";
+        /// The baseline's tests cannot judge.
+        SuiteUnfit = "SUITE_UNFIT", Configuration,
+            "the tests of the baseline cannot be run as a suite", "what the host cannot tell apart from a program's own words is no result", "name tests that use Rust's own harness and print nothing beside it, or judge by cases";
+        /// The candidate takes away a file of the baseline's tests.
+        SuiteChanged = "SUITE_CHANGED", Input,
+            "the change takes away a file that the baseline's tests need", "tests that are gone find nothing", "leave the file, or judge the change by cases";
         // source
         /// A changed Rust file beyond the size limit.
         SourceTooLarge = "SOURCE_TOO_LARGE", Input,
@@ -221,6 +227,9 @@ flightproof_core::refusal_codes! {
         /// Code came along that nothing compiled.
         UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
             "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";
+        /// More tests wavered than the policy lets.
+        QuarantinedTooMany = "QUARANTINED_TOO_MANY", Policy,
+            "too many tests wavered on the baseline", "a test that passes by luck judges nothing, and its name is all that is left of it", "mend the tests that the certificate names, or raise allow.quarantined_max";
         /// Another kind of witness than the policy lets judge.
         WitnessKindNotAllowed = "WITNESS_KIND_NOT_ALLOWED", Policy,
             "the commit was judged by a kind of witness that the policy does not name", "equal answers of a baseline show less than answers that somebody wrote down", "name the kind in allow.witness_kinds, or certify with cases";
@@ -346,6 +355,9 @@ flightproof_core::refusal_codes! {
         /// The streams of a case were not read to their end.
         CaseIncomplete = "CASE_INCOMPLETE", Input,
             "the output of a case was not read to its end", "a partial answer that looks right may go on wrongly", "do not hand the output to a process that outlives the program";
+        /// A test of the baseline does not pass.
+        SuiteFailed = "SUITE_FAILED", Input,
+            "a test of the baseline does not pass any more", "the suite says how the program must behave, and each of its tests must run and pass", "compare the program's behaviour with the tests that are named; a program that ends the tests or prints among them passes none";
         /// A generated input is answered otherwise than by the baseline.
         UndeclaredDifference = "UNDECLARED_DIFFERENCE", Input,
             "a generated input is answered otherwise than the baseline answers it", "whatever is not declared to differ must stay as it was", "restore the behaviour, or ask the witness's owner to declare the difference";

@@ -155,11 +155,17 @@ fn baseline_agrees(witness: &WitnessClaim) -> Result<(), CertifierError> {
     agree(
         "kind of witness and what was generated",
         match witness.kind {
-            WitnessKind::Cases => generated.is_none(),
+            WitnessKind::Cases | WitnessKind::Suite => generated.is_none(),
             WitnessKind::Differential => {
                 generated.is_some_and(|n| (1..=witness.cases).contains(&n))
             }
         },
+    )?;
+    let suite = witness.suite.as_ref();
+    agree(
+        "kind of witness and its tests",
+        (witness.kind == WitnessKind::Suite) == suite.is_some()
+            && suite.is_none_or(|suite| suite.tests > 0 && suite.runs >= MIN_RUNS),
     )?;
     let BaselineResult::Ran { failed } = &witness.failed_on_baseline else {
         return Ok(());

@@ -22,10 +22,11 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 9] = [
+const EXCUSABLE: [CertifierCode; 10] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
     CertifierCode::WitnessKindNotAllowed,
+    CertifierCode::QuarantinedTooMany,
     CertifierCode::NarrowedNotAllowed,
     CertifierCode::UncompiledNotAllowed,
     CertifierCode::RegeneratedNotAllowed,

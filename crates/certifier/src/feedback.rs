@@ -32,6 +32,8 @@ pub struct Missed {
     public: bool,
     held_out: bool,
     generated: bool,
+    /// Of a suite: the tests that did not come to what they should, as far as that can be told.
+    fallen: Option<Vec<String>>,
 }
 
 impl Missed {
@@ -39,16 +41,27 @@ impl Missed {
     pub fn of(witness: &Witness, case: usize, observation: Observation) -> Self {
         Self {
             case: witness.cases()[case].clone(),
-            observation,
             public: witness.is_public(),
             held_out: witness.is_held_out(case),
             generated: witness.is_generated(case),
+            fallen: witness.tests().map(|_| witness.fallen(case, &observation)),
+            observation,
         }
     }
 
     /// What it is refused with. An answer that differs from the baseline's has a code of its own, and of
     /// a public witness the input is said, which stands in no file.
     pub(crate) fn refusal(&self, refused: CertifierError) -> Refusal {
+        if let Some(fallen) = &self.fallen {
+            let id = escape(&self.case.id, 80);
+            let failed = CertifierCode::SuiteFailed.refuse(match fallen.len() {
+                0 => format!(
+                    "{id}: it did not run its tests to the end, or printed among their results"
+                ),
+                count => format!("{id}: {count} tests"),
+            });
+            return Refusal::from(failed).with_notes(fallen.iter().cloned());
+        }
         let what = match refused.code {
             CertifierCode::CaseStdoutMismatch if self.generated => "standard output",
             CertifierCode::CaseExitMismatch if self.generated => "exit status",

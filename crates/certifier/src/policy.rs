@@ -73,6 +73,8 @@ pub struct Allow {
     pub waivers_max: u64,
     /// The candidate's author may have seen the witness.
     pub public_witness: bool,
+    /// Most tests of a suite that may have wavered on the baseline.
+    pub quarantined_max: u64,
     /// Kinds of witness that may have judged, beside cases.
     pub witness_kinds: Vec<WitnessKind>,
 }

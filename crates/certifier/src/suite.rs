@@ -2,9 +2,10 @@
 //!
 //! The code that judges runs in the same process as the code that is judged, so this proves less
 //! than cases do: a program may print what the harness prints. It is good for measuring tests that
-//! are trusted.
+//! are trusted; where the code is not, a program is run whole, with two tests of ours in it ([`whole`]).
 
 use flightproof_evidence::{Ending, Observation};
+use std::collections::BTreeMap;
 
 /// Most bytes of a test's name: a path of modules is a tenth of it.
 const MAX_NAME: usize = 400;
@@ -79,6 +80,92 @@ pub fn failed(stdout: &[u8]) -> Vec<String> {
         )
     });
     lines.collect()
+}
+
+/// Two tests of ours in a program of tests, by names that nobody knows beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Canaries {
+    /// The one that passes.
+    pub passes: String,
+    /// The one that fails.
+    pub fails: String,
+}
+
+/// What became of one test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed,
+    /// It did not run.
+    Ignored,
+}
+
+impl Outcome {
+    /// As the harness says it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "ok",
+            Self::Failed => "FAILED",
+            Self::Ignored => "ignored",
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "ok" => Some(Self::Passed),
+            "FAILED" => Some(Self::Failed),
+            "ignored" => Some(Self::Ignored),
+            reason if reason.starts_with("ignored, ") => Some(Self::Ignored),
+            _ => None,
+        }
+    }
+}
+
+/// The results of all tests of a program that was run whole, one test after the other, without those of
+/// ours. `None` unless it printed, to the line, what a harness prints that ran them all: a line more, one
+/// less, or one with anything else on it, and nobody knows who printed what.
+pub fn whole(observation: &Observation, canaries: &Canaries) -> Option<BTreeMap<String, Outcome>> {
+    if observation.ending != (Ending::Exited { code: 101 }) || !observation.complete {
+        return None;
+    }
+    let text = std::str::from_utf8(&observation.stdout).ok()?;
+    let mut lines = text.strip_prefix("\nrunning ")?.split('\n');
+    let count: usize = lines.next()?.strip_suffix(" tests")?.parse().ok()?;
+    let mut results = BTreeMap::new();
+    for line in lines.by_ref().take(count) {
+        let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        let plain = name.len() <= MAX_NAME && !name.contains(" ... ");
+        let new = results.insert(name.to_owned(), Outcome::read(outcome)?);
+        if !plain || new.is_some() {
+            return None;
+        }
+    }
+    let (Some(""), Some("failures:")) = (lines.next(), lines.next()) else {
+        return None;
+    };
+    let of = |wanted: Outcome| results.values().filter(|found| **found == wanted).count();
+    let summary = format!(
+        "test result: FAILED. {} passed; {} failed; {} ignored; 0 measured; 0 filtered out; finished in ",
+        of(Outcome::Passed),
+        of(Outcome::Failed),
+        of(Outcome::Ignored)
+    );
+    let last = lines.rfind(|line| !line.is_empty())?;
+    let took = last.strip_prefix(&summary)?.strip_suffix('s')?;
+    let ours = [
+        (&canaries.passes, Outcome::Passed),
+        (&canaries.fails, Outcome::Failed),
+    ];
+    let met = ours
+        .iter()
+        .all(|(name, outcome)| results.remove(*name) == Some(*outcome));
+    let timed = took
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    (met && timed).then_some(results)
 }
 
 #[cfg(test)]

@@ -406,6 +406,17 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             kind.name()
         ))
     });
+    let wavering = inputs
+        .witness
+        .suite
+        .as_ref()
+        .map_or(0, |suite| suite.quarantined.len() as u64);
+    let wavering = (wavering > allow.quarantined_max).then(|| {
+        CertifierCode::QuarantinedTooMany.refuse(format_args!(
+            "{wavering}, at most {} allowed",
+            allow.quarantined_max
+        ))
+    });
     let narrowed = inputs.capture.narrowed.as_ref().filter(|_| !allow.narrowed);
     let narrowed = narrowed.map(|narrowed| {
         CertifierCode::NarrowedNotAllowed.refuse(format_args!(
@@ -448,7 +459,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
     [
-        public, weaker, narrowed, idle, uncompiled, made, waived, script, proc,
+        public, weaker, wavering, narrowed, idle, uncompiled, made, waived, script, proc,
     ]
     .into_iter()
     .flatten()

@@ -6,7 +6,7 @@
 //!            "expect":{"exit":0,"stdout":"1\n","stderr_contains":"note"}}]}
 //! ```
 //!
-//! - Exactly one of `bin` (a binary of the candidate) and `driver` (for a library: a source file
+//! - Exactly one of `suite`, `bin` (a binary of the candidate) and `driver` (for a library: a source file
 //!   beside the witness that reads one case from standard input and prints one answer). `package`
 //!   only with `driver`: the package that holds the library.
 //! - `expect` has `exit`, at most one of `stdout` and `stdout_json` (compared as canonical JSON), and
@@ -15,6 +15,7 @@
 //!   `files`, `stdout`, `stderr_contains`.
 //! - `language`, only with `bin`: the toolchain profile that builds the program; absent, Rust. What has
 //!   no mutants has no waivers either.
+//! - `suite`, in place of `bin` and `driver`: the baseline's own integration tests judge, see [`suite`].
 //! - `differential`: inputs that are generated and compared with the baseline, see [`differential`].
 //!   There may be no cases then.
 //! - At least two cases must exclude each other's answer. That goes for a witness of one case too:
@@ -26,6 +27,7 @@ mod differential;
 mod opening;
 mod rules;
 mod schema;
+mod suite;
 mod twins;
 
 pub use differential::{Declared, Differential, Input, MAX_INPUTS};
@@ -42,6 +44,7 @@ use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
 
 pub use rules::{MAX_CASES, MAX_DRIVER_BYTES, MAX_INPUT_BYTES, MAX_WAIVERS};
+pub use suite::{BASELINE_RUNS, Suite, TestPlan};
 pub use twins::Twins;
 
 /// The schema this program reads.
@@ -63,6 +66,8 @@ pub struct Witness {
     generated: usize,
     /// How many generated inputs are declared to differ.
     declared: usize,
+    /// The tests of a suite, once they were found.
+    tests: Option<TestPlan>,
     source: Digest,
 }
 
@@ -74,6 +79,10 @@ enum Target {
         package: Option<String>,
         file: RelPath,
         text: Option<Bytes>,
+    },
+    Suite {
+        package: Option<String>,
+        suite: Suite,
     },
 }
 
@@ -157,6 +166,7 @@ impl Witness {
             differential: file.differential,
             generated: 0,
             declared: 0,
+            tests: None,
             source: Digest::of(bytes),
         };
         rules::check(&witness)?;
@@ -166,7 +176,7 @@ impl Witness {
     /// The driver's file, relative to the witness file; `None` for a witness of a binary.
     pub fn driver_file(&self) -> Option<&RelPath> {
         match &self.target {
-            Target::Bin(_) => None,
+            Target::Bin(_) | Target::Suite { .. } => None,
             Target::Driver { file, .. } => Some(file),
         }
     }
@@ -178,7 +188,9 @@ impl Witness {
     pub fn with_driver(mut self, source: &[u8]) -> Result<Self, CertifierError> {
         rules::check_driver(source)?;
         match &mut self.target {
-            Target::Bin(_) => return Err(invalid("a witness of a binary has no driver")),
+            Target::Bin(_) | Target::Suite { .. } => {
+                return Err(invalid("only a witness of a library has a driver"));
+            }
             Target::Driver { text, .. } => *text = Some(source.into()),
         }
         Ok(self)
@@ -191,6 +203,11 @@ impl Witness {
     pub fn target(&self) -> Result<BuildTarget, CertifierError> {
         match &self.target {
             Target::Bin(name) => Ok(BuildTarget::Bin { name: name.clone() }),
+            Target::Suite { .. } => {
+                self.tests.as_ref().map(TestPlan::target).ok_or_else(|| {
+                    invalid("a suite has no tests before the baseline was looked at")
+                })
+            }
             Target::Driver {
                 package,
                 file,

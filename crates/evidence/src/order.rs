@@ -35,6 +35,14 @@ pub enum BuildTarget {
         /// Source text of the driver.
         source: Bytes,
     },
+    /// Integration tests of one package, a program for each: the first is named as the order says, with
+    /// `-0` behind it, the next with `-1`.
+    Suite {
+        /// The package; absent: the one at the root of the tree.
+        package: Option<String>,
+        /// Names of the tests.
+        tests: Vec<String>,
+    },
 }
 
 /// The small crate through which mutants are selected at run time.

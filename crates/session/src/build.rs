@@ -112,6 +112,11 @@ impl Workshop {
                     Err(answer) => return Ok(answer),
                 }
             }
+            BuildTarget::Suite { package, tests } => {
+                let library = library(&messages, package.as_deref())?;
+                let what = (package.as_deref(), &tests[..]);
+                return self.build_named_tests(session, order, what, &library.rlib);
+            }
         };
         let sha256 = promote(session, &from, &order.program)?;
         // Schemata hold other lines than the tree: only a build of the tree itself tells.

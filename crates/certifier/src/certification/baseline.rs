@@ -56,7 +56,7 @@ impl Trial for BaselineTrial<'_> {
             Step::Build => Some(Ask::Compile(Box::new(BuildOrder {
                 program: CANDIDATE.to_owned(),
                 target: self.target.clone(),
-                overlay: BTreeMap::new(),
+                overlay: self.witness.laid_over(BTreeMap::new()),
                 guard: self.guard.clone(),
             }))),
             Step::Case(at) if at < self.witness.cases().len() => Some(Ask::Run(Box::new(
@@ -74,7 +74,8 @@ impl Trial for BaselineTrial<'_> {
                 let Some(case) = self.witness.cases().get(at) else {
                     return Err(unasked());
                 };
-                let missed = judge::judge_case(case, observation).is_err();
+                let heard = self.witness.heard(at, observation.clone());
+                let missed = judge::judge_case(case, &heard).is_err();
                 self.failed.extend(missed.then_some(at as u64 + 1));
                 Step::Case(at + 1)
             }

@@ -2,11 +2,11 @@
 
 use super::{Certification, Failure};
 use crate::claim::{
-    BaselineResult, DifferentialClaim, LinesClaim, MutationClaim, WaiverClaim, WitnessClaim,
-    WitnessKind,
+    BaselineResult, DifferentialClaim, LinesClaim, MutationClaim, SuiteClaim, WaiverClaim,
+    WitnessClaim, WitnessKind,
 };
 use crate::population;
-use crate::witness::Waiver;
+use crate::witness::{BASELINE_RUNS, Waiver};
 use crate::{CertifierError, LineClass};
 use flightproof_core::{Digest, Hasher, RelPath};
 
@@ -74,10 +74,18 @@ impl Certification<'_> {
     pub(super) fn witness_claim(&self) -> Result<WitnessClaim, CertifierError> {
         Ok(WitnessClaim {
             commitment: self.witness.commitment(&self.secrets.salt)?,
-            kind: match self.witness.differential() {
-                None => WitnessKind::Cases,
-                Some(_) => WitnessKind::Differential,
+            kind: match (self.witness.differential(), self.witness.tests()) {
+                (Some(_), _) => WitnessKind::Differential,
+                (None, Some(_)) => WitnessKind::Suite,
+                (None, None) => WitnessKind::Cases,
             },
+            suite: self.witness.tests().map(|plan| SuiteClaim {
+                tests: plan.expected as u64,
+                ignored: plan.ignored as u64,
+                failing: plan.failing as u64,
+                runs: BASELINE_RUNS as u64,
+                quarantined: plan.quarantined.clone(),
+            }),
             public: self.witness.is_public(),
             cases: self.witness.cases().len() as u64,
             differential: self.witness.differential().map(|_| {

@@ -9,11 +9,13 @@ mod baseline;
 mod claims;
 mod differential;
 mod lines;
+mod suite;
 mod turns;
 
 pub use account::{Account, MutantAccount, MutantFate, SilentLine};
 pub use baseline::{BaselineTrial, Trial as BaselineQuestions};
 pub use differential::DifferentialTrial;
+pub use suite::SuiteTrial;
 
 use crate::certificate::keyed_observations;
 use crate::claim::{MutationClaim, WitnessClaim};
@@ -42,6 +44,8 @@ pub const CASE_WALL_MS: u64 = 10_000;
 /// Longest run of one case of a mutant, milliseconds. Loops run out of fuel long before; this is
 /// for those that call no guard.
 pub const MUTANT_WALL_MS: u64 = 3_000;
+/// Longest run of one program of tests, milliseconds, with a mutant or without.
+pub const TESTS_WALL_MS: u64 = 60_000;
 /// How often each case is run on the candidate.
 pub const RUNS_PER_CASE: u64 = 2;
 /// Most builds of the program with mutants: each learns what the compiler refused in the last.
@@ -347,7 +351,7 @@ impl<'a> Certification<'a> {
         BuildOrder {
             program: program.to_owned(),
             target: self.target.clone(),
-            overlay,
+            overlay: self.witness.laid_over(overlay),
             guard: self.plan.guard.clone(),
         }
     }
@@ -388,6 +392,7 @@ impl<'a> Certification<'a> {
         observation: Observation,
     ) -> Result<Step, Failure> {
         let index = order[at];
+        let observation = self.witness.heard(index, observation);
         let judged = match number {
             0 => judge::judge_case(&self.witness.cases()[index], &observation),
             _ => Ok(()),
@@ -501,6 +506,8 @@ impl<'a> Certification<'a> {
         let Some(index) = self.case_of(subject, at) else {
             return Ok(Step::Done);
         };
+        let heard = self.witness.heard(index, observation.clone());
+        let observation = &heard;
         let answer = match judge::judge_case(&self.witness.cases()[index], observation) {
             Ok(()) => Answer::AsExpected,
             Err(_) => Answer::Differs,
@@ -592,19 +599,24 @@ fn input_without(
 
 fn case_run(witness: &Witness, index: usize, program: &str, selector: Option<u64>) -> CaseRun {
     let case = &witness.cases()[index];
+    let tests = witness.tests();
+    let most = |alone: u64, of_tests: u64| if tests.is_some() { of_tests } else { alone };
     CaseRun {
-        program: program.to_owned(),
+        program: match tests {
+            None => program.to_owned(),
+            Some(_) => format!("{program}-{index}"),
+        },
         args: case.args.clone(),
         stdin: case.stdin.clone(),
         files: case.files.clone(),
         env: case.env.clone(),
         selector,
         wall_ms: if selector.is_some() {
-            MUTANT_WALL_MS
+            most(MUTANT_WALL_MS, TESTS_WALL_MS)
         } else {
-            CASE_WALL_MS
+            most(CASE_WALL_MS, TESTS_WALL_MS)
         },
-        tree: None,
+        tree: tests.map(|tests| tests.folder().to_owned()),
     }
 }
 

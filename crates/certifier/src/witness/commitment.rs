@@ -13,7 +13,7 @@
 //!   a witness that has one; what is generated follows from the grammar and the salt;
 //! - commitment = `sha256` of the canonical JSON `{"cases":n,"public":…,"root":…,"schema":
 //!   "flightproof/witness-commitment/1","target":…,"waivers":[…]}` with `target` either
-//!   `{"bin":name}` (with `"language":name` for another one than Rust) or `{"driver":digest,"file":name,"package":name}` (no package: no key), and `"differential"` where
+//!   `{"bin":name}` (with `"language":name` for another one than Rust), `{"package":name or null,"suite":…}` or `{"driver":digest,"file":name,"package":name}` (no package: no key), and `"differential"` where
 //!   there is one.
 //!
 //! Each leaf has its own salt, so a small case cannot be guessed from the commitment, and showing one
@@ -72,6 +72,9 @@ fn target(witness: &Witness, salt: &[u8; 32]) -> Result<Value, CertifierError> {
                 None => json!({ "bin": name }),
                 Some(language) => json!({ "bin": name, "language": language }),
             });
+        }
+        Target::Suite { package, suite } => {
+            return Ok(json!({ "suite": suite, "package": package }));
         }
         Target::Driver {
             package,

@@ -401,7 +401,7 @@ impl Witness {
 
     /// Whether a case was generated.
     pub fn is_generated(&self, case: usize) -> bool {
-        case >= self.written().len()
+        self.differential.is_some() && case >= self.written().len()
     }
 }
 

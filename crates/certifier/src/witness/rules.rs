@@ -75,7 +75,8 @@ pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     check_target(&witness.target)?;
     let differential = witness.differential.as_ref();
     differential.map_or(Ok(()), Differential::check)?;
-    let none = witness.cases.is_empty() && differential.is_none();
+    let open = differential.is_some() || witness.suite().is_some();
+    let none = witness.cases.is_empty() && !open;
     if none || witness.cases.len() > MAX_CASES {
         return Err(invalid(format_args!(
             "{} cases, 2 to {MAX_CASES} are allowed",
@@ -98,7 +99,7 @@ pub(super) fn check(witness: &Witness) -> Result<(), CertifierError> {
     }
     check_waivers(&witness.waivers)?;
     // What the baseline answers is not known yet.
-    if differential.is_some() || has_teeth(&witness.cases) {
+    if open || has_teeth(&witness.cases) {
         Ok(())
     } else {
         Err(CertifierCode::WitnessToothless.refuse(format_args!(
@@ -126,6 +127,10 @@ pub(super) fn check_driver(source: &[u8]) -> Result<(), CertifierError> {
 
 fn check_target(target: &Target) -> Result<(), CertifierError> {
     let (names, file) = match target {
+        Target::Suite { package, suite } => {
+            suite.check()?;
+            (package.as_ref(), None)
+        }
         Target::Bin(name) => (Some(name), None),
         Target::Driver { package, file, .. } => (package.as_ref(), Some(file)),
     };
@@ -145,7 +150,7 @@ fn check_target(target: &Target) -> Result<(), CertifierError> {
 }
 
 /// No leading `-`: the name becomes an argument of cargo.
-fn is_cargo_name(name: &str) -> bool {
+pub(super) fn is_cargo_name(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.len() <= MAX_NAME_BYTES
         && !name.starts_with('-')

@@ -8,7 +8,7 @@ use flightproof_core::{Bytes, RelPath, escape};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{Case, Differential, Target, WITNESS_SCHEMA, Waiver, invalid};
+use super::{Case, Differential, Suite, Target, WITNESS_SCHEMA, Waiver, invalid};
 use crate::CertifierError;
 
 #[derive(Deserialize)]
@@ -26,6 +26,8 @@ pub(super) struct WitnessFile {
     pub(super) waivers: Vec<Waiver>,
     #[serde(default)]
     pub(super) public: bool,
+    #[serde(default, deserialize_with = "present")]
+    suite: Option<Suite>,
     #[serde(default, deserialize_with = "present")]
     pub(super) differential: Option<Differential>,
     /// Absent: Rust.
@@ -58,6 +60,15 @@ impl WitnessFile {
                 "schema \"{}\", expected \"{WITNESS_SCHEMA}\"",
                 escape(&self.schema, 60)
             )));
+        }
+        if let Some(suite) = &self.suite {
+            return match (&self.bin, &self.driver, &self.differential) {
+                (None, None, None) if self.cases.is_empty() => Ok(Target::Suite {
+                    package: self.package.clone(),
+                    suite: suite.clone(),
+                }),
+                _ => Err(invalid("a \"suite\" stands alone, with \"cases\": []")),
+            };
         }
         match (&self.bin, &self.driver, &self.package) {
             (Some(bin), None, None) => Ok(Target::Bin(bin.clone())),

@@ -140,6 +140,8 @@ fn a_kind_of_witness_is_claimed_with_what_makes_it_that_kind_or_not_at_all() {
         witness("differential", drawn(0)),
         witness("differential", drawn(5)),
         witness("cases", drawn(2)),
+        witness("suite", json!(null)),
+        witness("suite", drawn(2)),
     ] {
         assert_eq!(refused(&false_claim), CertifierCode::Inconsistent);
     }

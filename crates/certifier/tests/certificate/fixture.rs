@@ -83,6 +83,7 @@ impl Flight {
                 commitment: Digest::of(b"witness"),
                 kind: WitnessKind::Cases,
                 differential: None,
+                suite: None,
                 public: false,
                 cases: 4,
                 failed_on_baseline: BaselineResult::Ran { failed: vec![1] },

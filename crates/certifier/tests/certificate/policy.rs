@@ -46,6 +46,12 @@ fn a_policy_decides_what_may_have_happened() {
             CertifierCode::WitnessKindNotAllowed,
         ),
         (
+            "witness",
+            suite(json!([])),
+            json!({"witness_kinds": ["suite"]}),
+            CertifierCode::WitnessKindNotAllowed,
+        ),
+        (
             "session-build/buildScripts",
             json!(true),
             json!({"build_scripts": true}),
@@ -90,6 +96,34 @@ fn a_policy_decides_what_may_have_happened() {
         verdict_under(&signed(&honest()), &strict).unwrap_err(),
         CertifierCode::WaiversTooMany
     );
+}
+
+/// The claim of a suite whose tests wavered so.
+fn suite(quarantined: serde_json::Value) -> serde_json::Value {
+    let mut witness = honest()["predicate"]["inputs"]["witness"].clone();
+    witness["kind"] = json!("suite");
+    witness["suite"] =
+        json!({"tests": 7, "ignored": 1, "failing": 0, "runs": 3, "quarantined": quarantined});
+    witness
+}
+
+#[test]
+fn a_policy_says_how_many_tests_may_waver_and_none_if_it_does_not_say() {
+    let envelope = with(
+        "/predicate/inputs/witness",
+        suite(json!(["api: a", "api: b"])),
+    );
+    let under = |most: Option<u64>| {
+        let mut policy = policy_json();
+        policy["allow"]["witness_kinds"] = json!(["suite"]);
+        if let Some(most) = most {
+            policy["allow"]["quarantined_max"] = json!(most);
+        }
+        verdict_under(&envelope, &policy).map(drop)
+    };
+    assert_eq!(under(None), Err(CertifierCode::QuarantinedTooMany));
+    assert_eq!(under(Some(1)), Err(CertifierCode::QuarantinedTooMany));
+    assert_eq!(under(Some(2)), Ok(()));
 }
 
 #[test]

@@ -249,6 +249,15 @@ fn proven(statement: &Statement) -> Vec<String> {
 fn not_proven(inputs: &Inputs) -> Vec<String> {
     let mutation = &inputs.mutation;
     let mut open = vec!["that the cases are complete".to_owned()];
+    if let Some(suite) = &inputs.witness.suite {
+        open.push(format!(
+            "that nothing spoke for the tests: {} tests of the baseline ran in one process with what they \
+             judge; {} more fail on the baseline and judged nothing",
+            suite.tests, suite.failing
+        ));
+        let names = suite.quarantined.iter();
+        open.extend(names.map(|name| format!("test {}: it wavers", escape(name, MAX_TEXT))));
+    }
     if let Some(drawn) = &inputs.witness.differential {
         open.push(format!(
             "that the baseline answers rightly: {} of the cases expect its answers; {} generated inputs \

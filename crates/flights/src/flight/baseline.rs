@@ -5,7 +5,7 @@ use super::{BUILD_WALL_MS, Ended, Flight, at, both, tree};
 use flightproof_archive::paws;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certification::{
-    Ask, BaselineQuestions, BaselineTrial, DifferentialTrial, Told, derived,
+    Ask, BaselineQuestions, BaselineTrial, DifferentialTrial, SuiteTrial, Told, derived,
 };
 use flightproof_certifier::claim::BaselineResult;
 use flightproof_certifier::dependency;
@@ -39,14 +39,17 @@ impl Flight<'_> {
         trial.finish().map_err(at("baseline"))
     }
 
-    /// Has the baseline answer the generated inputs of a differential witness, before any session holds
+    /// Has the baseline answer what a witness without answers asks: generated inputs or its own tests, before any session holds
     /// the candidate. The toolchain that built it, to be held against the judging session's.
-    pub(super) fn differential(
+    pub(super) fn compared(
         &mut self,
         flew: &Flew<'_>,
         witness: Witness,
         salt: &[u8; 32],
     ) -> Result<(Witness, Option<Toolchain>), Ended> {
+        if witness.suite().is_some() {
+            return self.suite(flew, witness, salt);
+        }
         if witness.differential().is_none() {
             return Ok((witness, None));
         }
@@ -57,6 +60,27 @@ impl Flight<'_> {
         self.progress.seen.attestation = None;
         let answered = trial.finish().map_err(at("baseline"))?;
         Ok((answered, Some(used)))
+    }
+
+    /// Has the baseline run its own tests.
+    fn suite(
+        &mut self,
+        flew: &Flew<'_>,
+        witness: Witness,
+        salt: &[u8; 32],
+    ) -> Result<(Witness, Option<Toolchain>), Ended> {
+        let archive = self.baseline_of(flew).map_err(at("baseline"))?;
+        let unpacked = paws::read(&archive).map_err(at("baseline"))?;
+        let changes = &flew.captured.changes;
+        let found = witness
+            .found(&tree(&unpacked), changes, salt)
+            .map_err(at("baseline"))?;
+        let mut trial = SuiteTrial::new(found, salt).map_err(at("baseline"))?;
+        let said = "its tests ran on the baseline";
+        let used = self.ask_baseline(flew, ("suite session", said), &mut trial)?;
+        self.progress.seen.attestation = None;
+        let measured = trial.finish().map_err(at("baseline"))?;
+        Ok((measured, Some(used)))
     }
 
     fn ask_baseline(

@@ -61,6 +61,7 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
             "build_scripts": predicate.inputs.session_build.build_scripts,
             "proc_macros": predicate.inputs.session_build.proc_macros,
             "not_compiled": predicate.inputs.mutation.lines.not_compiled > 0,
+            "quarantined_max": predicate.inputs.witness.suite.as_ref().map_or(0, |s| s.quarantined.len()),
             "witness_kinds": [predicate.inputs.witness.kind],
             "regenerated": predicate.inputs.mutation.lines.regenerated > 0,
             "narrowed": predicate.inputs.capture.narrowed.is_some(),

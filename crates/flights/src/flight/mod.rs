@@ -246,7 +246,7 @@ impl Flight<'_> {
             entropy: &entropy,
         };
         let salt = self.order.secrets(&entropy).salt;
-        let (witness, compared) = self.differential(&flew, witness, &salt)?;
+        let (witness, compared) = self.compared(&flew, witness, &salt)?;
         let mut machine = Certification::beside(regenerated, &captured, &tree, &witness, entropy)
             .map_err(|failure| Ended {
                 stage: failure.gate.name(),
@@ -271,7 +271,7 @@ impl Flight<'_> {
         let closed = self.close(session.as_mut());
         let closed = both(worked, closed)?;
         if compared.is_some_and(|toolchain| toolchain != session.attestation().toolchain) {
-            let what = "another toolchain for the generated inputs";
+            let what = "another toolchain for the baseline";
             return Err(at("baseline")(CertifierCode::SessionMismatch.refuse(what)));
         }
         self.progress.begin("judge");

@@ -33,6 +33,7 @@ mod reports;
 mod review;
 mod runs;
 mod spend;
+mod suite;
 mod tape;
 mod transcript;
 mod tutorial;

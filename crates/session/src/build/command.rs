@@ -26,8 +26,8 @@ pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
     let mut args = vec![];
     match &order.target {
         BuildTarget::Bin { name } => args.extend(["--bin", name.as_str()]),
-        BuildTarget::Driver { package, .. } => {
-            // The driver is linked with it and unwinds.
+        BuildTarget::Driver { package, .. } | BuildTarget::Suite { package, .. } => {
+            // The driver, or test, is linked with it and unwinds.
             args.extend(["--config", "profile.dev.panic=\"unwind\"", "--lib"]);
             if let Some(package) = package {
                 args.extend(["--package", package.as_str()]);
@@ -35,6 +35,23 @@ pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
         }
     }
     started(&["build"], &args, &order.guard, wall_ms)
+}
+
+/// `cargo test --no-run` of named integration tests: the library is built as it is shipped, without its
+/// own tests.
+pub(super) fn cargo_named_tests(
+    (package, tests): (Option<&str>, &[String]),
+    guard: &Guard,
+    wall_ms: u64,
+) -> Exec {
+    let mut args = vec!["--config", "profile.dev.panic=\"unwind\""];
+    for test in tests {
+        args.extend(["--test", test.as_str()]);
+    }
+    if let Some(package) = package {
+        args.extend(["--package", package]);
+    }
+    started(&["test", "--no-run"], &args, guard, wall_ms)
 }
 
 /// `cargo test --no-run` of the tests of packages: unit tests and integration tests. Documentation

@@ -1,12 +1,14 @@
 //! The tests of packages, each target as a program of its own.
 
-use super::command::{cargo_tests, check_guard};
+use super::command::{cargo_named_tests, cargo_tests, check_guard};
+use super::reads::reads;
 use super::{Workshop, concluded, product};
 use crate::diagnostics::Messages;
 use crate::observe::limit;
 use crate::upload::{execute, promote};
-use crate::{Session, SessionError};
-use flightproof_evidence::{BuildAnswer, SuiteAnswer, SuiteOrder, TestProgram};
+use crate::{Session, SessionCode, SessionError};
+use flightproof_core::{Hasher, escape};
+use flightproof_evidence::{BuildAnswer, BuildOrder, Built, SuiteAnswer, SuiteOrder, TestProgram};
 
 impl Workshop {
     /// Builds the tests of packages and makes them executable for cases. Packages without any give
@@ -49,6 +51,42 @@ impl Workshop {
             });
         }
         Ok(SuiteAnswer::Built { programs })
+    }
+}
+
+impl Workshop {
+    /// Builds named integration tests against the library that was built, and makes them executable.
+    pub(super) fn build_named_tests(
+        &mut self,
+        session: &mut dyn Session,
+        order: &BuildOrder,
+        (package, tests): (Option<&str>, &[String]),
+        library: &str,
+    ) -> Result<BuildAnswer, SessionError> {
+        let exec = cargo_named_tests((package, tests), &order.guard, self.wall_ms);
+        let outcome = execute(session, exec)?;
+        let messages = match self.answered(session, &outcome, Messages::parse(&outcome.stdout))? {
+            Ok(messages) => messages,
+            Err(answer) => return Ok(answer),
+        };
+        let built = product::tests(&messages);
+        let mut hasher = Hasher::new();
+        for (number, name) in tests.iter().enumerate() {
+            let target = format!("test {name}");
+            let found = built.iter().find(|(_, _, kind)| *kind == target);
+            let (from, _, _) = found.ok_or_else(|| {
+                SessionCode::BuildProduct
+                    .refuse(format_args!("there is no test {}", escape(name, 80)))
+            })?;
+            let sha256 = promote(session, from, &format!("{}-{number}", order.program))?;
+            hasher.update(sha256.as_bytes());
+        }
+        Ok(BuildAnswer::Built(Built {
+            program: order.program.clone(),
+            sha256: hasher.finish(),
+            record: self.record(&messages),
+            reads: Some(reads(session, library, self.wall_ms)?),
+        }))
     }
 }
 

@@ -158,6 +158,15 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
 }
 
 fn drawn(inputs: &Inputs) -> String {
+    if let Some(suite) = &inputs.witness.suite {
+        return format!(
+            " (programs with {} tests of the baseline, {} more ignored, {} failing, {} wavering)",
+            suite.tests,
+            suite.ignored,
+            suite.failing,
+            suite.quarantined.len()
+        );
+    }
     let drawn = inputs.witness.differential.as_ref();
     drawn.map_or_else(String::new, |drawn| {
         format!(
