@@ -157,8 +157,12 @@ fn lines(cases: usize, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> 
             true => "cases come here, and no answer depends on it",
             false => "no case comes here",
         };
+        let input = proposal.input.as_ref();
+        let input = input.map_or_else(String::new, |input| {
+            format!("; a case of this input would notice: {}", input.line())
+        });
         format!(
-            "missing    {}  in {}: {reached}",
+            "missing    {}  in {}: {reached}{input}",
             escape(&proposal.mutant, 200),
             escape(&proposal.function, 120)
         )

@@ -3,10 +3,12 @@
 
 mod bench;
 mod checks;
+mod inputs;
 mod report;
 mod teeth;
 mod trial;
 
+pub use inputs::ProposedInput;
 pub use report::{Counts, LeftOut, Report, Tried};
 pub use teeth::{Proposal, Teeth, Tooth};
 

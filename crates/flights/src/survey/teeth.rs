@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Build};
 use super::checks::{Checks, Noticed};
+use super::inputs::{self, ProposedInput};
 use super::{LeftOut, Oracle};
 use crate::show::Progress;
 use flightproof_certifier::judge;
@@ -36,6 +37,9 @@ pub struct Proposal {
     pub function: String,
     /// Whether any case comes there.
     pub reached: bool,
+    /// An input of the witness's grammar that the mutant answers otherwise, if one was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<ProposedInput>,
 }
 
 /// What the cases of a witness are worth on one tree.
@@ -109,6 +113,7 @@ pub(super) fn measure(
                 mutant: mutant.id.clone(),
                 function: mutant.function.clone(),
                 reached,
+                input: None,
             });
         }
         ticker.tick(done + 1, mutants.len(), || {
@@ -116,6 +121,7 @@ pub(super) fn measure(
         });
     }
     drop(ticker);
+    inputs::look(&mut bench, build, oracle, &mut proposals)?;
     bench.close()?;
     let named = steady.iter().filter_map(|at| {
         let (check, (kills, alone)) = (checks.all.get(*at)?, *teeth.get(*at)?);

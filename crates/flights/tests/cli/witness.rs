@@ -107,3 +107,34 @@ fn cases_that_waver_or_have_no_teeth_are_named_and_what_is_missing_is_proposed()
         "{proposed:?}"
     );
 }
+
+#[test]
+fn an_input_that_would_notice_what_no_case_notices_is_proposed_and_no_answer_with_it() {
+    let environment = with_words();
+    let repo = environment.path("repo");
+    let survivor = "src/main.rs:6:26 relational > -> >=";
+    for (words, expected) in [
+        (
+            r#""ab","abc","abcd""#,
+            Some(serde_json::json!({"args": ["abc"], "stdin": ""})),
+        ),
+        // The twin: words that the mutant answers alike.
+        (r#""ab","abcd","abcde""#, None),
+    ] {
+        let grammar = format!(
+            r#"],"differential":{{"inputs":9,"args":[["{{word}}"]],"rules":{{"word":[{words}]}}}}}}"#
+        );
+        let text = witness(CASES);
+        let text = format!("{}{grammar}", text.strip_suffix("]}").unwrap());
+        let file = environment.write("w.json", &text);
+        let repo = repo.to_str().unwrap();
+        let run = environment.flights(&[
+            "witness", "check", &file, "--repo", repo, "--format", "json",
+        ]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        let report = run.json();
+        let proposals = report["tree"]["proposals"].as_array().unwrap();
+        let found = proposals.iter().find(|p| p["mutant"] == survivor).unwrap();
+        assert_eq!(found.get("input"), expected.as_ref(), "{}", run.text);
+    }
+}
