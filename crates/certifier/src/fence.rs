@@ -24,7 +24,7 @@ use flightproof_evidence::{Captured, Change};
 use crate::flat::{Kind, Token, flatten};
 use crate::lines::{changed_lines, is_rust};
 use crate::tokens::with_tokens;
-use crate::tree::Tree;
+use crate::tree::{Tree, contains};
 use crate::{CertifierCode, CertifierError};
 
 /// Holds every changed file against the rules.
@@ -121,7 +121,7 @@ impl<'a> Includer<'a> {
     /// plain search finds them.
     fn all(tree: &Tree<'a>) -> Vec<Self> {
         let takes_in =
-            |content: &[u8]| contains(content, b"include!") || contains(content, b"#[path");
+            |content: &[u8]| contains(content, "include!") || contains(content, "#[path");
         tree.files()
             .filter(|(path, content)| path.ends_with(".rs") && takes_in(content))
             .map(|(path, content)| Self {
@@ -137,7 +137,7 @@ impl<'a> Includer<'a> {
             Some(literals) => literals
                 .iter()
                 .any(|text| text.trim_end_matches(['"', '#']).ends_with(file)),
-            None => contains(self.content, file.as_bytes()),
+            None => contains(self.content, file),
         }
     }
 }
@@ -164,8 +164,8 @@ pub(crate) fn is_taken_in(tree: &Tree<'_>, name: &str) -> bool {
 
 fn takers<'a>(tree: &'a Tree<'_>, name: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> + 'a {
     let takes_in = move |content: &[u8]| {
-        (contains(content, b"include_str") || contains(content, b"include_bytes"))
-            && contains(content, name.as_bytes())
+        (contains(content, "include_str") || contains(content, "include_bytes"))
+            && contains(content, name)
     };
     tree.files()
         .filter(move |(path, content)| path.ends_with(".rs") && takes_in(content))
@@ -174,7 +174,7 @@ fn takers<'a>(tree: &'a Tree<'_>, name: &'a str) -> impl Iterator<Item = (&'a st
 /// Whether a Rust file of the tree takes in a file whose name its text does not say in one literal.
 /// A file that cannot be read may.
 pub(crate) fn takes_in_unseen(tree: &Tree<'_>) -> bool {
-    let words = [&b"include_str"[..], b"include_bytes"];
+    let words = ["include_str", "include_bytes"];
     let mut files = tree.files().filter(|(path, content)| {
         path.ends_with(".rs") && words.iter().any(|word| contains(content, word))
     });
@@ -252,10 +252,6 @@ fn values_near(tokens: &[Token], at: usize) -> Vec<String> {
         _ => None,
     });
     literals.collect()
-}
-
-fn contains(content: &[u8], needle: &[u8]) -> bool {
-    content.windows(needle.len()).any(|window| window == needle)
 }
 
 /// The literals in `include!(…)` and `#[path = …]`.

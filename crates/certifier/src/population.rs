@@ -4,14 +4,16 @@
 pub(crate) mod beside;
 mod layout;
 
-pub(crate) use layout::Modules;
-
 use crate::lines::{changed_data_lines, changed_lines, is_rust};
 use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose, abroad};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
 use flightproof_evidence::Change;
-use std::collections::{BTreeMap, BTreeSet};
+use layout::Modules;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::rc::Rc;
 
 /// Version of the set of operators, on certificates.
 pub(crate) const OPERATOR_SET: &str = "rust-3";
@@ -148,13 +150,7 @@ impl Package {
         self.role_among(tree, &Modules::default(), path)
     }
 
-    /// The same, for many files of one tree.
-    pub(crate) fn role_among(
-        &self,
-        tree: &Tree<'_>,
-        modules: &Modules,
-        path: &RelPath,
-    ) -> FileRole {
+    fn role_among(&self, tree: &Tree<'_>, modules: &Modules, path: &RelPath) -> FileRole {
         let inner = path
             .as_str()
             .strip_prefix(&self.folder)
@@ -206,6 +202,33 @@ impl Package {
             .filter(|(path, _)| path.starts_with(&folder) && path.ends_with(".rs"));
         roots.extend(bins.filter_map(|(path, bytes)| root(path, bytes)));
         roots
+    }
+}
+
+/// The packages of one tree, for questions about many of its files.
+pub(crate) struct Packages<'a> {
+    tree: &'a Tree<'a>,
+    modules: Modules,
+    by_folder: RefCell<BTreeMap<String, Rc<Package>>>,
+}
+
+impl<'a> Packages<'a> {
+    pub(crate) fn of(tree: &'a Tree<'a>) -> Self {
+        Self {
+            tree,
+            modules: Modules::default(),
+            by_folder: RefCell::default(),
+        }
+    }
+
+    /// What a file is compiled into.
+    pub(crate) fn role(&self, path: &RelPath) -> FileRole {
+        let folder = path.parent().unwrap_or_default().to_owned();
+        let package = match self.by_folder.borrow_mut().entry(folder) {
+            Entry::Occupied(known) => Rc::clone(known.get()),
+            Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Package::of(self.tree, path)))),
+        };
+        package.role_among(self.tree, &self.modules, path)
     }
 }
 

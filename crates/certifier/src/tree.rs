@@ -22,10 +22,10 @@ impl<'a> Tree<'a> {
         self.files.iter().map(|(path, content)| (*path, *content))
     }
 
-    /// The first path whose file has this digest.
-    pub fn path_of(&self, wanted: Digest) -> Option<&'a str> {
+    /// The first path whose file has one of these digests.
+    pub fn path_of(&self, wanted: &[Digest]) -> Option<&'a str> {
         self.files()
-            .find(|(_, content)| Digest::of(content) == wanted)
+            .find(|(_, content)| wanted.contains(&Digest::of(content)))
             .map(|(path, _)| path)
     }
 }
@@ -37,5 +37,15 @@ impl<'a> FromIterator<(&'a RelPath, &'a [u8])> for Tree<'a> {
             .map(|(path, content)| (path.as_str(), content))
             .collect();
         Self { files }
+    }
+}
+
+/// Whether a text stands in a file, whatever else does.
+pub(crate) fn contains(content: &[u8], text: &str) -> bool {
+    match std::str::from_utf8(content) {
+        Ok(content) => content.contains(text),
+        Err(_) => content
+            .windows(text.len().max(1))
+            .any(|window| window == text.as_bytes()),
     }
 }

@@ -282,14 +282,14 @@ impl Witness {
         let at_place = place
             .map(RelPath::as_str)
             .filter(|path| tree.file(path).is_some());
-        let copy = || tree.path_of(self.source);
-        let driver = || match &self.target {
+        let driver = match &self.target {
             Target::Driver {
                 text: Some(text), ..
-            } => tree.path_of(Digest::of(text)),
+            } => Some(Digest::of(text)),
             _ => None,
         };
-        match at_place.or_else(copy).or_else(driver) {
+        let secrets = Vec::from_iter([self.source].into_iter().chain(driver));
+        match at_place.or_else(|| tree.path_of(&secrets)) {
             None => Ok(()),
             Some(path) => Err(CertifierCode::WitnessExposed.refuse(escape(path, 200))),
         }

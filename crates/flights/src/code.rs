@@ -97,6 +97,9 @@ flightproof_core::refusal_codes! {
         /// A flight ended otherwise than its plan expects.
         VerdictUnexpected = "VERDICT_UNEXPECTED", Input,
             "the flight ended otherwise than its plan expects", "a plan states what must come of it, and every other end is a failure", "read the stage and the code in the table, then fix the candidate, the witness or the plan";
+        /// Something of a flight is still there.
+        FlightLeaked = "FLIGHT_LEAKED", Environment,
+            "something that a flight began is still there after its end", "a session, lease, directory or process that is left could go on acting, and the flight says nothing about it", "end what is named; when this program has ended, `flights reap` removes what sessions left";
         /// The candidate ran on the host.
         CanaryFound = "CANARY_FOUND", Ours,
             "a file that only the candidate's own program writes was found on the host", "nothing of the candidate may run outside the session", "stop using this version and report the plan";

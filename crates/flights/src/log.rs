@@ -218,12 +218,13 @@ fn key(directory: &Path) -> Result<SecretKey, Refusal> {
 }
 
 fn lock(path: &Path) -> Result<fs::File, Refusal> {
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(|e| unavailable(path, e))?;
+    let mut writing = fs::OpenOptions::new();
+    let file = match writing.create(true).truncate(false).write(true).open(path) {
+        // Nobody writes there, and so nothing will be written here either.
+        Err(e) if e.kind() == std::io::ErrorKind::ReadOnlyFilesystem => fs::File::open(path),
+        opened => opened,
+    };
+    let file = file.map_err(|e| unavailable(path, e))?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(|e| unavailable(path, e))?;
     Ok(file)
 }

@@ -277,6 +277,11 @@ pub fn cut(line: &str, columns: usize) -> String {
     }
 }
 
+/// Prints a row of a table.
+pub fn row(line: &str) {
+    print(&cut(line, columns()));
+}
+
 /// What a word means, for those who see colours. The word itself always says it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {

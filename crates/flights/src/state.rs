@@ -2,7 +2,7 @@
 
 use crate::FlightsCode;
 use flightproof_core::Refusal;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -33,6 +33,14 @@ pub fn directory() -> Result<PathBuf, Refusal> {
 pub fn temporary() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|v| !v.is_empty());
     named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// Whether nothing can be written in a directory that is there, as on a disk of evidence.
+pub fn is_read_only(path: &Path) -> bool {
+    matches!(
+        rustix::fs::access(path, Access::WRITE_OK),
+        Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)
+    )
 }
 
 /// Creates a directory that only its owner can enter. An existing one must be such a directory.

@@ -139,6 +139,24 @@ impl Leases {
         Ok(settled)
     }
 
+    /// What the ledger has open for this process: leases it holds, and sessions that run under one, or
+    /// under nobody's.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub fn own(&self) -> Result<Vec<String>, LedgerError> {
+        let (ledger, owner) = (self.open()?, this_owner()?);
+        let leases = ledger.read(|r| r.leases_of(&owner))?;
+        let mut own: Vec<String> = leases.iter().map(|name| format!("lease {name}")).collect();
+        for (name, _) in ledger.sessions_left()? {
+            let holder = ledger.read(|r| r.lease_holder(&name))?;
+            if holder.is_none_or(|(holder, _)| holder == owner) {
+                own.push(name.to_string());
+            }
+        }
+        Ok(own)
+    }
+
     fn open(&self) -> Result<Ledger, LedgerError> {
         Ledger::open(&self.ledger)
     }

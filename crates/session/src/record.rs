@@ -155,6 +155,34 @@ pub fn is_registered(state_dir: &Path, id: &str) -> bool {
         .any(|folder| state_dir.join(folder).join(format!("{id}.json")).exists())
 }
 
+/// The records of this process: of its sessions, on this machine or on an engine, and of its working
+/// directories.
+///
+/// # Errors
+/// `HOST_IO`, also for a record that cannot be read.
+pub fn own(state_dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    #[derive(Deserialize)]
+    struct Owned {
+        owner: Owner,
+    }
+    let this = Owner::this_process()?;
+    let mut own = Vec::new();
+    for folder in [SESSIONS, crate::docker::RECORDS] {
+        for path in files(&state_dir.join(folder))? {
+            let bytes = match fs::read(&path) {
+                Ok(bytes) => bytes,
+                // Another process closed its session in between.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(io(&path, &e)),
+            };
+            let record: Owned = parse_strict(&bytes, MAX_RECORD)
+                .map_err(|e| SessionCode::HostIo.refuse(format_args!("{}: {e}", path.display())))?;
+            own.extend((record.owner == this).then_some(path));
+        }
+    }
+    Ok(own)
+}
+
 /// The records in a directory, none if there is no directory. What a killed writer left unfinished
 /// is removed.
 pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {

@@ -1,5 +1,6 @@
 //! Declarations that give unchanged code of other files another meaning.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use flightproof_core::{Bytes, Digest, RelPath};
@@ -8,9 +9,9 @@ use super::names::{Change, Uses, changes_of, takes_everything, unchanged_uses};
 use super::plan::{EditedFile, FileRole, Unjudged};
 use super::survey::{LineIndex, Silence};
 use super::text::split_prefix;
-use crate::population::{Modules, Package};
+use crate::population::Packages;
 use crate::tokens::{with_parsed, with_tokens};
-use crate::tree::Tree;
+use crate::tree::{Tree, contains};
 
 /// What the changed files declare or no longer declare and unchanged lines of other files could
 /// name: a function or method by calling it, anything else where the tree imports everything of a
@@ -28,22 +29,16 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
         .filter(|change| change.added)
         .map(|change| change.key.as_str())
         .collect();
-    // Which files are part of a program takes reading what declares them: once for all changes.
-    let (mut parts, mut importing, mut used) = (None, None, None);
+    let others = Others::of(files, tree);
     let mut out = Vec::new();
     for (file, changes) in &changes {
         for change in changes {
             if !change.added && came.contains(change.key.as_str()) {
                 continue;
             }
-            let parts = parts.get_or_insert_with(|| programs(tree));
-            let everything = *importing.get_or_insert_with(|| imports_everything(parts));
-            if !change.method && !everything {
-                continue;
-            }
-            let used = used.get_or_insert_with(|| all_uses(files, parts));
-            let mut others = used.iter().filter(|(path, _)| *path != file.path);
-            if others.any(|(_, used)| used.as_ref().is_none_or(|used| change.is_in(used))) {
+            // Most names stand nowhere else: that is asked before every file is read for its imports.
+            let reached = || change.method || others.import_everything();
+            if others.name(change, &file.path) && reached() {
                 out.push(Unjudged {
                     file: file.path.clone(),
                     line: change.line,
@@ -60,51 +55,108 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
     out
 }
 
-/// The Rust files of the tree that may be part of a program.
-fn programs<'a>(tree: &'a Tree<'_>) -> Vec<(RelPath, &'a [u8])> {
-    let modules = Modules::default();
-    let rust = tree.files().filter(|(path, _)| path.ends_with(".rs"));
-    rust.filter_map(|(path, content)| Some((RelPath::new(path).ok()?, content)))
-        .filter(|(path, _)| {
-            Package::of(tree, path).role_among(tree, &modules, path) != FileRole::Tests
-        })
-        .collect()
+/// The Rust files of the tree. Each is read when a name that changed stands in it, and once.
+struct Others<'a> {
+    files: Vec<Other<'a>>,
+    packages: Packages<'a>,
+    everything: OnceCell<bool>,
 }
 
-/// Whether a module of the tree imports everything of another. A file that cannot be read may.
-fn imports_everything(parts: &[(RelPath, &[u8])]) -> bool {
-    parts.iter().any(|(path, content)| {
-        let Ok(text) = std::str::from_utf8(content) else {
-            return true;
-        };
-        let (_, body) = split_prefix(text);
-        text.contains("use")
-            && text.contains('*')
-            && with_parsed(path, body.as_bytes(), |parsed| {
-                takes_everything(body, parsed)
+struct Other<'a> {
+    path: RelPath,
+    content: &'a [u8],
+    edited: Option<&'a EditedFile>,
+    is_part: OnceCell<bool>,
+    /// The names on its unchanged lines; `None` where it cannot be read.
+    uses: OnceCell<Option<Uses>>,
+}
+
+impl<'a> Others<'a> {
+    fn of(files: &'a [EditedFile], tree: &'a Tree<'a>) -> Self {
+        let rust = tree.files().filter(|(path, _)| path.ends_with(".rs"));
+        let others = rust.filter_map(|(path, content)| {
+            let path = RelPath::new(path).ok()?;
+            Some(Other {
+                edited: files.iter().find(|file| file.path == path),
+                path,
+                content,
+                is_part: OnceCell::new(),
+                uses: OnceCell::new(),
             })
-            .unwrap_or(true)
-    })
+        });
+        Self {
+            files: others.collect(),
+            packages: Packages::of(tree),
+            everything: OnceCell::new(),
+        }
+    }
+
+    /// Whether an unchanged line of another file than `declaring` could mean what changed.
+    fn name(&self, change: &Change, declaring: &RelPath) -> bool {
+        let mut holding = self.files.iter().filter(|other| {
+            other.path != *declaring && contains(other.content, &change.name) && self.is_part(other)
+        });
+        holding.any(|other| {
+            let uses = other.uses.get_or_init(|| other.read());
+            uses.as_ref().is_none_or(|uses| change.is_in(uses))
+        })
+    }
+
+    /// Whether a module of the tree imports everything of another. A file that cannot be read may.
+    fn import_everything(&self) -> bool {
+        *self.everything.get_or_init(|| {
+            let mut files = self.files.iter();
+            files.any(|other| {
+                let Ok(text) = std::str::from_utf8(other.content) else {
+                    return self.is_part(other);
+                };
+                let (_, body) = split_prefix(text);
+                may_take_everything(body)
+                    && self.is_part(other)
+                    && with_parsed(&other.path, body.as_bytes(), |parsed| {
+                        takes_everything(body, parsed)
+                    })
+                    .unwrap_or(true)
+            })
+        })
+    }
+
+    /// Whether a file may be part of a program.
+    fn is_part(&self, other: &Other<'_>) -> bool {
+        let role = || self.packages.role(&other.path);
+        *other.is_part.get_or_init(|| role() != FileRole::Tests)
+    }
 }
 
-/// The names on unchanged lines of every file that may be part of a program; `None` where a file
-/// cannot be read.
-fn all_uses(files: &[EditedFile], parts: &[(RelPath, &[u8])]) -> Vec<(RelPath, Option<Uses>)> {
-    parts
-        .iter()
-        .map(|(path, content)| {
-            let edited = files.iter().find(|file| file.path == *path).cloned();
-            let file = edited.unwrap_or_else(|| EditedFile {
-                path: path.clone(),
-                text: Bytes::from(*content),
+impl Other<'_> {
+    fn read(&self) -> Option<Uses> {
+        match self.edited {
+            Some(file) => uses(file),
+            None => uses(&EditedFile {
+                path: self.path.clone(),
+                text: Bytes::from(self.content),
                 old: None,
                 lines: BTreeSet::new(),
                 role: FileRole::Program,
                 features: BTreeSet::new(),
-            });
-            (path.clone(), uses(&file))
-        })
-        .collect()
+            }),
+        }
+    }
+}
+
+/// Whether an import of everything could stand in a text: a star, and after it, but for what is no
+/// token, the end of an import or a comment.
+fn may_take_everything(text: &str) -> bool {
+    let ends = |rest: &str| {
+        let mut signs = rest.bytes();
+        let sign = signs.find(|b| b.is_ascii() && !b.is_ascii_whitespace());
+        match sign {
+            Some(b'/') => matches!(signs.next(), Some(b'/' | b'*')),
+            sign => matches!(sign, Some(b';' | b',' | b'}')),
+        }
+    };
+    let mut stars = text.match_indices('*');
+    text.contains("use") && stars.any(|(at, star)| ends(&text[at + star.len()..]))
 }
 
 fn uses(file: &EditedFile) -> Option<Uses> {
@@ -114,4 +166,34 @@ fn uses(file: &EditedFile) -> Option<Uses> {
         unchanged_uses(file, &tokens, &index)
     })
     .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_of_everything_is_seen_however_it_is_written() {
+        for text in [
+            "use a::*;",
+            "use a::{b, *};",
+            "use a::{*, b};",
+            "use a::* ;",
+            "use a::*\n}",
+            "use a::*/* b */;",
+            "use a::*// b\n;",
+            "use a::*\u{200e};",
+        ] {
+            assert!(may_take_everything(text), "{text}");
+        }
+        for text in [
+            "",
+            "use a;",
+            "*;",
+            "use a; fn f() { *b = c * d; }",
+            "/* use */ fn f() {}",
+        ] {
+            assert!(!may_take_everything(text), "{text}");
+        }
+    }
 }

@@ -599,11 +599,12 @@ impl MutationPlan {
         known: &mut BTreeMap<String, usize>,
     ) -> Result<Vec<Arm>, CertifierError> {
         let mut arms = Vec::new();
+        let source = Digest::of(&file.text);
         for alternative in alternatives {
             if self.mutants.len() >= self.input.purpose.most() {
                 return Err(too_many(&file.path, self.input.purpose));
             }
-            let mutant = self.mutant(file, found, alternative, known);
+            let mutant = self.mutant((file, source), found, alternative, known);
             if mutant.viable {
                 arms.push(Arm {
                     mutant: Some(self.mutants.len()),
@@ -618,7 +619,7 @@ impl MutationPlan {
 
     fn mutant(
         &self,
-        file: &EditedFile,
+        (file, source): (&EditedFile, Digest),
         found: &Surveyed,
         from: &Alternative,
         known: &mut BTreeMap<String, usize>,
@@ -642,7 +643,7 @@ impl MutationPlan {
             aside: self.chosen.aside.contains(&id),
             id,
             file: file.path.clone(),
-            source: Digest::of(&file.text),
+            source,
             line,
             column,
             operator: from.operator,

@@ -1,7 +1,7 @@
 //! Which files are for tests only, as the tree says it: by cargo's own folders, or by a module
 //! declared for tests. A name alone (`src/bin/tests.rs`) says nothing: cargo ships that program.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use flightproof_core::RelPath;
@@ -9,7 +9,7 @@ use syn::Item;
 
 use crate::mutation::is_test_only;
 use crate::tokens::with_parsed;
-use crate::tree::Tree;
+use crate::tree::{Tree, contains};
 
 /// Folders of a package whose files are no part of what it ships.
 const FOLDERS: &[&str] = &["tests", "benches", "examples"];
@@ -17,10 +17,13 @@ const FOLDERS: &[&str] = &["tests", "benches", "examples"];
 /// Deepest chain of modules that is followed. No hand-written tree has a tenth.
 const MAX_DEPTH: usize = 32;
 
-/// The modules that the files of one tree declare, each file read once however many files are asked
-/// for.
+/// The modules that the files of one tree declare, and what its manifests make programs of. Each file
+/// is read once however many files are asked for.
 #[derive(Default)]
-pub(crate) struct Modules(RefCell<BTreeMap<String, Option<Vec<Module>>>>);
+pub(crate) struct Modules {
+    declared: RefCell<BTreeMap<String, Option<Vec<Module>>>>,
+    targets: OnceCell<Vec<String>>,
+}
 
 /// A module that lies in a file of its own.
 struct Module {
@@ -33,25 +36,22 @@ pub(super) fn is_tests(tree: &Tree<'_>, modules: &Modules, folder: &str, path: &
     let inner = path.as_str().strip_prefix(folder).unwrap_or(path.as_str());
     let first = inner.split('/').next().unwrap_or_default();
     let by_folder = FOLDERS.contains(&first) && first != inner;
-    (by_folder && !is_target(tree, path)) || modules.is_for_tests(tree, path.as_str(), MAX_DEPTH)
+    (by_folder && !modules.is_target(tree, path))
+        || modules.is_for_tests(tree, path.as_str(), MAX_DEPTH)
 }
 
-/// Whether a manifest makes a library or a program of this file.
-fn is_target(tree: &Tree<'_>, path: &RelPath) -> bool {
-    let name = path.file_name();
+/// The paths that the manifests of a tree give to libraries and programs.
+fn targets(tree: &Tree<'_>) -> Vec<String> {
     let manifests = tree.files().filter(|(p, _)| p.ends_with("Cargo.toml"));
-    let mut tables = manifests
+    let tables = manifests
         .filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()?.parse::<toml::Table>().ok());
-    tables.any(|table| {
-        let bins = table
-            .get("bin")
-            .and_then(toml::Value::as_array)
-            .into_iter()
-            .flatten();
-        bins.chain(table.get("lib"))
-            .filter_map(|target| target.get("path").and_then(toml::Value::as_str))
-            .any(|target| target.ends_with(name))
-    })
+    let named = |table: toml::Table| {
+        let bins = table.get("bin").and_then(toml::Value::as_array);
+        let all = bins.into_iter().flatten().chain(table.get("lib"));
+        let paths = all.filter_map(|target| target.get("path")?.as_str().map(str::to_owned));
+        paths.collect::<Vec<_>>()
+    };
+    tables.flat_map(named).collect()
 }
 
 enum Declared {
@@ -61,6 +61,14 @@ enum Declared {
 }
 
 impl Modules {
+    /// Whether a manifest makes a library or a program of this file.
+    fn is_target(&self, tree: &Tree<'_>, path: &RelPath) -> bool {
+        let targets = self.targets.get_or_init(|| targets(tree));
+        targets
+            .iter()
+            .any(|target| target.ends_with(path.file_name()))
+    }
+
     /// Whether every declaration of the file's module stands under a test condition, or in a file that
     /// is for tests itself.
     fn is_for_tests(&self, tree: &Tree<'_>, path: &str, depth: usize) -> bool {
@@ -95,10 +103,10 @@ impl Modules {
 
     fn declares(&self, path: &str, content: &[u8], name: &str) -> Declared {
         // Most files do not even hold the name.
-        if !String::from_utf8_lossy(content).contains(name) {
+        if !contains(content, name) {
             return Declared::Not;
         }
-        let mut read = self.0.borrow_mut();
+        let mut read = self.declared.borrow_mut();
         let modules = match read.get(path) {
             Some(modules) => modules,
             None => read

@@ -104,9 +104,9 @@ fn engine() -> Result<String, Refusal> {
     ))
 }
 
-/// Deals with what killed runs left.
+/// Deals with what killed runs left, whatever else is missing here.
 fn leftovers() -> Result<String, Refusal> {
-    let lines = Host::prepare(HERE)?.recover()?;
+    let lines = flight::recover_here()?;
     Ok(match lines.as_slice() {
         [] => "nothing was left by earlier runs".to_owned(),
         lines => lines.join("; "),

@@ -23,7 +23,7 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         Format::Human if code.is_none() => {
             chosen
                 .iter()
-                .for_each(|e| show::print(&format!("{:<44} {}", e.code, e.happened)));
+                .for_each(|e| show::row(&format!("{:<44} {}", e.code, e.happened)));
         }
         Format::Human => chosen.iter().for_each(|e| show::print(&text(e))),
     }

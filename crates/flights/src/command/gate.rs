@@ -169,13 +169,12 @@ fn people(rows: &[Row], candidate: &Candidate, refusal: Option<&Refusal>, output
             State::Missing => ("MISSING     ", Tone::Bad),
             State::NotMeasured => ("NOT MEASURED", Tone::Bad),
         };
-        show::print(&format!(
-            "{} {:<46} wanted {}, found {}",
-            show::paint(word, tone),
-            row.what,
-            row.wanted,
-            row.found
-        ));
+        let told = format!(
+            " {:<46} wanted {}, found {}",
+            row.what, row.wanted, row.found
+        );
+        let told = show::cut(&told, show::columns().saturating_sub(word.len()));
+        show::print(&format!("{}{told}", show::paint(word, tone)));
     }
     match refusal {
         Some(refusal) => show::refusal("gate", refusal, Format::Human),
@@ -292,15 +291,15 @@ fn plans(root: &Path) -> Result<BTreeMap<String, (Digest, bool)>, Refusal> {
 ///
 /// # Errors
 /// What keeps it from being written.
-pub(super) fn of_run(
-    results: &[PlanResult],
+pub(super) fn of_run<'a>(
+    results: impl Iterator<Item = &'a PlanResult>,
     mode: &str,
     root: &Path,
     (key, file): (&dyn Signer, &Path),
 ) -> Result<(), Refusal> {
     checked_out(root)?;
     let plans = plans(root)?;
-    let flights = results.iter().filter_map(|result| {
+    let flights = results.filter_map(|result| {
         let (plan, hostile) = plans.get(&result.name)?;
         Some(FlightEvidence {
             name: result.name.clone(),

@@ -70,18 +70,19 @@ fn human(row: &Value) -> String {
     let text = |name: &str| escape(row[name].as_str().unwrap_or_default(), MAX_ABOUT);
     if row["code"].is_string() {
         let told = format!("{:<28} {}: {}", text("name"), text("code"), text("detail"));
-        return show::paint(&told, Tone::Bad);
+        return show::paint(&show::cut(&told, show::columns()), Tone::Bad);
     }
     let recorded = if row["recorded"] == true {
         "recorded"
     } else {
         "-"
     };
-    format!(
+    let told = format!(
         "{:<28} {:<9} {:<32} {}",
         text("name"),
         recorded,
         text("expect"),
         text("about")
-    )
+    );
+    show::cut(&told, show::columns())
 }

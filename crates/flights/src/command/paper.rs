@@ -8,14 +8,47 @@ use std::path::PathBuf;
 
 /// The JSON schemas of what commands print, by name.
 pub const SCHEMAS: &[(&str, &str)] = &[
+    ("account", include_str!("../../schemas/account.json")),
+    ("agent", include_str!("../../schemas/agent.json")),
+    (
+        "agent-recovery",
+        include_str!("../../schemas/agent-recovery.json"),
+    ),
+    ("archive", include_str!("../../schemas/archive.json")),
+    ("bundle", include_str!("../../schemas/bundle.json")),
+    (
+        "certificate-shown",
+        include_str!("../../schemas/certificate-shown.json"),
+    ),
     ("diff", include_str!("../../schemas/diff.json")),
+    ("doctor", include_str!("../../schemas/doctor.json")),
     ("exchange", include_str!("../../schemas/exchange.json")),
     ("explain", include_str!("../../schemas/explain.json")),
     ("gate", include_str!("../../schemas/gate.json")),
+    ("hold", include_str!("../../schemas/hold.json")),
+    ("import", include_str!("../../schemas/import.json")),
+    (
+        "import-recovery",
+        include_str!("../../schemas/import-recovery.json"),
+    ),
+    ("init", include_str!("../../schemas/init.json")),
+    ("key", include_str!("../../schemas/key.json")),
+    ("keys", include_str!("../../schemas/keys.json")),
+    ("ledger", include_str!("../../schemas/ledger.json")),
     ("list", include_str!("../../schemas/list.json")),
+    ("log", include_str!("../../schemas/log.json")),
+    ("mutants", include_str!("../../schemas/mutants.json")),
+    ("mutate", include_str!("../../schemas/mutate.json")),
+    ("reap", include_str!("../../schemas/reap.json")),
+    ("review", include_str!("../../schemas/review.json")),
     ("run", include_str!("../../schemas/run.json")),
+    ("spend", include_str!("../../schemas/spend.json")),
     ("timeline", include_str!("../../schemas/timeline.json")),
     ("verdict", include_str!("../../schemas/verdict.json")),
+    (
+        "witness-check",
+        include_str!("../../schemas/witness-check.json"),
+    ),
 ];
 
 /// `flights schema`.

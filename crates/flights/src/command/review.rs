@@ -139,7 +139,7 @@ fn next(args: &ReviewArgs) -> String {
 fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
     let git = Git::at(&state::program("git", "git")?)?;
     let repository = importer::Host::open(&git, &args.repo)?;
-    let work = WorkDirectory::new(&state::directory()?)?;
+    let work = WorkDirectory::to_read()?;
     let request = CaptureRequest {
         name: &inputs.request.repository,
         baseline: &inputs.request.baseline.to_string(),

@@ -4,12 +4,12 @@
 mod board;
 mod results;
 
-pub(super) use results::{FORMS, PlanResult, exit_of};
+pub(super) use results::{FORMS, PlanResult, Way, exit_of};
 
 use super::certify::image_id;
 use super::gate;
 use super::key::{self, SignerArgs};
-use crate::flight::{self, Backend, Flown, Host, Order, Seen};
+use crate::flight::{self, Backend, Flown, Host, Order, Seen, Standing};
 use crate::plan::Plan;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
@@ -20,7 +20,6 @@ use board::Board;
 use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Fault, Refusal, Verdict};
-use flightproof_session::docker::Inventory;
 use results::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,15 +38,19 @@ pub(super) struct RunArgs {
     #[arg(long, group = "real")]
     local: bool,
     /// Fly for real on the container engine of DOCKER_HOST, or the one at a usual socket.
-    #[arg(long, group = "real")]
+    #[arg(long, groups = ["real", "engine"])]
     live: bool,
-    /// Id of the image to fly in, with --live; default: the only session image of the engine.
-    #[arg(long, value_name = "ID", value_parser = image_id, requires = "live")]
+    /// Fly for real in local sessions, and then all of it on the engine: one table of both.
+    #[arg(long, groups = ["real", "engine"], conflicts_with = "record")]
+    all: bool,
+    /// Id of the image to fly in, with --live or --all; default: the only session image of the engine.
+    #[arg(long, value_name = "ID", value_parser = image_id, requires = "engine")]
     image: Option<Digest>,
     /// Write a recording of each flight.
     #[arg(long, requires = "real")]
     record: bool,
-    /// Sign what the run came to, as evidence for the gate.
+    /// Sign what the run came to, as evidence for the gate; with --all, FILE with -local and -live at the
+    /// end of its stem.
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
     /// Flights at the same time; default: as many as there are cpus for replays, one for real ones.
@@ -58,7 +61,7 @@ pub(super) struct RunArgs {
     root: PathBuf,
     #[command(flatten)]
     signer: SignerArgs,
-    /// Directory for certificates and verdicts, one folder a flight.
+    /// Directory for certificates and verdicts, one folder a flight; with --all, below local and live.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Toolchain directory to bind into sessions; default: rustup's default one.
@@ -73,32 +76,71 @@ pub(super) struct RunArgs {
 pub(super) fn run(args: &RunArgs, form: Form) -> Result<Exit, Refusal> {
     let root = root(&args.root)?;
     let plans = plans(&args.plans, &root)?;
-    let crew = Crew::gather(args, root)?;
-    let before = crew.shared_inventory()?;
-    let results: Vec<PlanResult> = crew
-        .fly_all(&plans, form.messages())
-        .into_iter()
-        .map(|(result, _)| result)
-        .collect();
+    // What one of the ways lacks is said before anything flies.
+    let crews = args
+        .ways()
+        .iter()
+        .map(|way| Crew::gather(args, *way, &root));
+    let crews = crews.collect::<Result<Vec<_>, _>>()?;
+    let (mut results, mut left) = (Vec::new(), Ok(()));
+    for crew in &crews {
+        let before = crew.shared_standing()?;
+        let flown = crew.fly_all(&plans, form.messages());
+        results.extend(flown.into_iter().map(|(result, _)| result));
+        if let (Some(before), Some(after)) = (before, crew.shared_standing()?) {
+            left = left.and(after.nothing_new_since(&before));
+        }
+    }
     results::print(&results, form);
-    if let (Some(before), Some(after)) = (before, crew.shared_inventory()?) {
-        after.nothing_new_since(&before)?;
+    if let Err(refusal) = left {
+        // What came of the flights is the one document; what they left together is said beside it.
+        show::aside(&refusal);
+        return Ok(refusal.exit());
     }
     if let Some(file) = &args.evidence {
         let key = key::signer(&args.signer)?;
-        gate::of_run(&results, args.mode(), &args.root, (key.as_ref(), file))?;
+        for way in args.ways() {
+            let flown = results.iter().filter(|result| result.way == *way);
+            let file = args.evidence_of(*way, file);
+            gate::of_run(flown, way.word(), &args.root, (key.as_ref(), &file))?;
+        }
     }
     Ok(exit_of(results.iter()))
 }
 
 impl RunArgs {
-    /// How its flights are flown, as evidence calls it.
-    fn mode(&self) -> &'static str {
-        match (self.local, self.live) {
-            (true, _) => "local",
-            (_, true) => "live",
-            (false, false) => "replayed",
+    /// How its flights are flown, in this order.
+    fn ways(&self) -> &'static [Way] {
+        match (self.local, self.live, self.all) {
+            (true, _, _) => &[Way::Local],
+            (_, true, _) => &[Way::Live],
+            (_, _, true) => &[Way::Local, Way::Live],
+            (false, false, false) => &[Way::Replayed],
         }
+    }
+
+    /// Where the certificates of one way go.
+    fn out_of(&self, way: Way) -> Option<PathBuf> {
+        let out = self.out.as_ref()?;
+        Some(if self.all {
+            out.join(way.word())
+        } else {
+            out.clone()
+        })
+    }
+
+    /// Where the evidence of one way goes: a statement says one way of all its flights.
+    fn evidence_of(&self, way: Way, file: &Path) -> PathBuf {
+        if !self.all {
+            return file.to_owned();
+        }
+        let mut name = file.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{}", way.word()));
+        if let Some(extension) = file.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        file.with_file_name(name)
     }
 }
 
@@ -120,13 +162,15 @@ impl Replays {
         let recorders = recorder_keys(&root)?;
         let crew = Crew {
             root,
+            way: Way::Replayed,
+            mark: String::new(),
             mode: Mode::Replay {
                 recorders: recorders.clone(),
             },
             record: false,
             out: None,
             jobs: cpus(),
-            again: again("", directory),
+            again: again(Way::Replayed, directory),
         };
         Ok(Self {
             crew,
@@ -169,7 +213,12 @@ fn cpus() -> usize {
 }
 
 /// The command that flies once more, up to the plan's name.
-fn again(mode: &str, root: &Path) -> String {
+fn again(way: Way, root: &Path) -> String {
+    let mode = match way {
+        Way::Replayed => "",
+        Way::Local => " --local",
+        Way::Live => " --live",
+    };
     let root = match root == Path::new(".") {
         true => String::new(),
         false => format!(" --root {}", super::input::shown(root)),
@@ -219,6 +268,9 @@ fn resolve(named: &Path, folder: &Path) -> PathBuf {
 /// What all flights of one run share.
 struct Crew {
     root: PathBuf,
+    way: Way,
+    /// Stands after names where the same plan flies in more than one way.
+    mark: String,
     mode: Mode,
     record: bool,
     out: Option<PathBuf>,
@@ -237,43 +289,47 @@ enum Mode {
 }
 
 impl Crew {
-    fn gather(args: &RunArgs, root: PathBuf) -> Result<Self, Refusal> {
-        let backend = match (args.local, args.live) {
-            (true, _) => Some(Backend::Local {
+    fn gather(args: &RunArgs, way: Way, root: &Path) -> Result<Self, Refusal> {
+        let backend = match way {
+            Way::Local => Some(Backend::Local {
                 toolchain: args.toolchain.as_deref(),
             }),
-            (_, true) => Some(Backend::Engine { image: args.image }),
-            (false, false) => None,
+            Way::Live => Some(Backend::Engine { image: args.image }),
+            Way::Replayed => None,
         };
-        let (mode, word, jobs) = if let Some(backend) = backend {
+        let (mode, jobs) = if let Some(backend) = backend {
             let key = key::signer(&args.signer)?;
             if args.record {
                 settle_recorder(&root, &key.public_key())?;
             }
             let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);
-            let word = if args.live { " --live" } else { " --local" };
-            (Mode::Real { host, key }, word, 1)
+            (Mode::Real { host, key }, 1)
         } else {
-            let recorders = recorder_keys(&root)?;
-            (Mode::Replay { recorders }, "", cpus())
+            let recorders = recorder_keys(root)?;
+            (Mode::Replay { recorders }, cpus())
         };
         Ok(Self {
-            root,
+            root: root.to_owned(),
+            way,
+            mark: match args.all {
+                true => format!(" ({})", way.word()),
+                false => String::new(),
+            },
             mode,
             record: args.record,
-            out: args.out.clone(),
+            out: args.out_of(way),
             jobs: args.jobs.map_or(jobs, usize::from),
-            again: again(word, &args.root),
+            again: again(way, &args.root),
         })
     }
 
-    /// What is on the engine, for flights that share it: what one of them left cannot be told from what
+    /// What stands, for flights that fly together: what one of them left cannot be told from what
     /// another still needs, so it is looked at before all of them and after. Flown one by one, each is
     /// looked at for itself.
-    fn shared_inventory(&self) -> Result<Option<Inventory>, Refusal> {
+    fn shared_standing(&self) -> Result<Option<Standing>, Refusal> {
         match &self.mode {
-            Mode::Real { host, .. } if self.jobs > 1 => host.inventory().map(Some),
+            Mode::Real { host, .. } if self.jobs > 1 => host.standing().map(Some),
             _ => Ok(None),
         }
     }
@@ -317,7 +373,8 @@ impl Crew {
             (Mode::Replay { .. }, _) | (_, Format::Json) => Speak::Nothing,
             (_, Format::Human) => Speak::Stages,
         };
-        let mut progress = Progress::with(board.voice(&name, lines, self.jobs > 1));
+        let label = format!("{name}{}", self.mark);
+        let mut progress = Progress::with(board.voice(&label, lines, self.jobs > 1));
         let outcome = Plan::read(path).map_err(Refusal::from).and_then(|plan| {
             let flown = self.fly_plan(&plan, &mut progress)?;
             Ok((plan, flown))
@@ -337,11 +394,13 @@ impl Crew {
                 )
             }
         };
-        board.ended(&name, failure.is_some());
+        board.ended(&label, failure.is_some());
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = PlanResult {
             file: format!("flights/{name}.toml"),
+            label,
             name,
+            way: self.way,
             verdict,
             failure,
             milliseconds,
@@ -433,12 +492,11 @@ impl Crew {
             )?),
             false => Tape::Off,
         };
-        let alone = self.jobs == 1;
-        let before = alone.then(|| host.inventory()).transpose()?;
-        let flown = flight::fly(&order, Some(host), &mut tape, progress);
-        if let Some(before) = before {
-            host.inventory()?.nothing_new_since(&before)?;
-        }
+        let mut fly = || flight::fly(&order, Some(host), &mut tape, progress);
+        let flown = match self.jobs {
+            1 => host.leaving_nothing(fly)?,
+            _ => fly(),
+        };
         tape.finish(flown.word(), flown.statement().map(Digest::of), Some(key))?;
         if let Some(canary) = canary.filter(|c| c.exists()) {
             return Err(FlightsCode::CanaryFound.refuse(canary.display()).into());

@@ -3,6 +3,7 @@
 use super::day::Date;
 use super::input;
 use super::key::{self, SignerArgs};
+use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
 use clap::{Args, Subcommand};
@@ -149,10 +150,15 @@ pub(super) enum LedgerCommand {
 /// # Errors
 /// The ledger's refusals.
 pub(super) fn run(command: &SpendCommand, format: Format) -> Result<Exit, Refusal> {
-    let mut ledger = open()?;
     let now = state::unix_seconds();
+    if let SpendCommand::Show = command {
+        let spending = reading(|ledger| Ok(ledger.spending(now)?))?;
+        print_spending(&spending, format);
+        return Ok(Exit::Passed);
+    }
+    let mut ledger = open()?;
     match command {
-        SpendCommand::Show => print_spending(&ledger.spending(now)?, format),
+        SpendCommand::Show => {}
         SpendCommand::Cap(args) => {
             ledger.state_cap(args.scope.into(), cap(args)?, now)?;
             print_spending(&ledger.spending(now)?, format);
@@ -206,7 +212,10 @@ pub(super) fn run(command: &SpendCommand, format: Format) -> Result<Exit, Refusa
 /// # Errors
 /// The ledger's refusals, and those of the file that is written.
 pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Refusal> {
-    let ledger = open()?;
+    reading(|ledger| look(ledger, command, format))
+}
+
+fn look(ledger: &Ledger, command: &LedgerCommand, format: Format) -> Result<Exit, Refusal> {
     match command {
         LedgerCommand::Check => {
             let (rows, head) = (ledger.check()?, ledger.head()?);
@@ -251,6 +260,16 @@ pub(super) fn ledger(command: &LedgerCommand, format: Format) -> Result<Exit, Re
 
 fn open() -> Result<Ledger, Refusal> {
     Ok(Ledger::open(&state::directory()?.join("ledger"))?)
+}
+
+/// Reads the ledger; one whose folder cannot be written to is read from a copy.
+fn reading<T>(read: impl FnOnce(&Ledger) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    let folder = state::directory()?.join("ledger");
+    if !state::is_read_only(&folder) {
+        return read(&open()?);
+    }
+    let work = WorkDirectory::to_read()?;
+    read(&Ledger::open_copy(&folder, work.path())?)
 }
 
 fn cap(args: &CapArgs) -> Result<Cap, Refusal> {

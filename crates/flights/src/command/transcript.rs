@@ -222,7 +222,8 @@ fn header(transcript: &Transcript) -> Value {
 fn people(transcript: &Transcript, all: bool) {
     let columns = show::columns();
     let mut text = String::new();
-    let _ = writeln!(text, "{:>6}  {:<11} {:<52} outcome", "line", "stage", "act");
+    let head = format!("{:>6}  {:<11} {:<52} outcome", "line", "stage", "act");
+    let _ = writeln!(text, "{}", show::cut(&head, columns));
     let mut steps = timeline::steps(transcript).peekable();
     while let Some(mut step) = steps.next() {
         let mut runs = 1;

@@ -1,7 +1,7 @@
 //! The host a flight starts from: its git, its toolchain, its sandbox, its state.
 
 use super::backend::{Backend, LIFETIME_MS, Maker};
-use super::{Order, Proven, WorkDirectory};
+use super::{Order, Proven, Standing, WorkDirectory};
 use crate::{FlightsCode, state};
 use flightproof_archive::paar;
 use flightproof_certifier::verify::ExpectedSubject;
@@ -10,7 +10,6 @@ use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
 use flightproof_importer::{self as importer, Admitted, CaptureRequest, Clearance, Git, Grants};
 use flightproof_ledger::Ledger;
-use flightproof_session::docker::Inventory;
 use flightproof_session::lease::{Leases, Reaper};
 use flightproof_session::local::{AgentFile, RunnerProgram};
 use flightproof_session::{Session, crates, record};
@@ -66,9 +65,7 @@ impl Host {
     pub fn recover(&self) -> Result<Vec<String>, Refusal> {
         let mut lines = reap_here(&self.state)?;
         lines.extend(self.maker.reap(&self.state)?);
-        settle(&self.state)?;
-        let recovered = importer::recover(&self.git, &mut self.ledger()?, state::unix_seconds())?;
-        lines.extend(recovered.iter().map(settled));
+        lines.extend(settle_all(&self.git, &self.state)?);
         Ok(lines)
     }
 
@@ -165,12 +162,23 @@ impl Host {
             .open(seed, &self.runner, &self.state, LIFETIME_MS, agent)
     }
 
-    /// What is on the engine that this host flies on; nothing for one that flies here.
+    /// What stands because of this process, here and on the engine that this host flies on.
     ///
     /// # Errors
-    /// The session's.
-    pub fn inventory(&self) -> Result<Inventory, Refusal> {
-        self.maker.inventory(&self.state)
+    /// As [`Standing::take`].
+    pub fn standing(&self) -> Result<Standing, Refusal> {
+        Standing::take(&self.state, self.maker.inventory(&self.state)?)
+    }
+
+    /// Does what nothing may be left of, while this process does nothing else.
+    ///
+    /// # Errors
+    /// What was left.
+    pub fn leaving_nothing<T>(&self, act: impl FnOnce() -> T) -> Result<T, Refusal> {
+        let before = self.standing()?;
+        let done = act();
+        self.standing()?.nothing_new_since(&before)?;
+        Ok(done)
     }
 
     /// Refuses a flight that could not be admitted at its end. The admission asks again.
@@ -258,7 +266,7 @@ impl Host {
     pub fn subject(repo: &Path, revision: &str) -> Result<ExpectedSubject, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let repository = importer::Host::open(&git, repo)?;
-        let work = WorkDirectory::new(&state::directory()?)?;
+        let work = WorkDirectory::to_read()?;
         let (snapshot, kept) = importer::snapshot_of(&git, &repository, revision, work.path())?;
         Ok(ExpectedSubject { snapshot, kept })
     }
@@ -272,6 +280,28 @@ pub fn reap_here(state: &Path) -> Result<Vec<String>, Refusal> {
     let mut reaper = Reaper::new(Leases::of(&state.join("ledger")));
     let reaped = record::reap(state, &mut reaper)?;
     Ok(reaped.iter().map(leftover).collect())
+}
+
+/// Removes what dead owners left on this machine and settles interrupted admissions. Each line says what
+/// was done.
+///
+/// # Errors
+/// As [`Host::recover`]; `PROGRAM_MISSING` without a git.
+pub fn recover_here() -> Result<Vec<String>, Refusal> {
+    let state = state::directory()?;
+    let mut lines = reap_here(&state)?;
+    lines.extend(settle_all(
+        &Git::at(&state::program("git", "git")?)?,
+        &state,
+    )?);
+    Ok(lines)
+}
+
+fn settle_all(git: &Git, state: &Path) -> Result<Vec<String>, Refusal> {
+    settle(state)?;
+    let mut ledger = Ledger::open(&state.join("ledger"))?;
+    let recovered = importer::recover(git, &mut ledger, state::unix_seconds())?;
+    Ok(recovered.iter().map(settled).collect())
 }
 
 /// Settles sessions of the ledger that came to nothing.

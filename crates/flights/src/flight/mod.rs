@@ -9,6 +9,7 @@ mod language;
 mod order;
 mod regenerate;
 mod seen;
+mod standing;
 mod work;
 
 pub use admission::{admit_certified, check_branch, subject_of};
@@ -18,10 +19,11 @@ pub use certify::{
     Certificate, Claimed, Opening, certify, clear_out, write_certificate, write_verdict,
 };
 pub(crate) use host::settled;
-pub use host::{Host, reap_here, settle};
+pub use host::{Host, reap_here, recover_here, settle};
 pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
 pub use seen::Seen;
+pub use standing::Standing;
 pub use work::WorkDirectory;
 
 use crate::FlightsCode;
@@ -195,10 +197,7 @@ pub fn fly(order: &Order, host: Option<&Host>, tape: &mut Tape, progress: &mut P
 /// # Errors
 /// What was left. All else is in the end of the flight.
 pub fn fly_alone(order: &Order, host: &Host, progress: &mut Progress) -> Result<Flown, Refusal> {
-    let before = host.inventory()?;
-    let flown = fly(order, Some(host), &mut Tape::Off, progress);
-    host.inventory()?.nothing_new_since(&before)?;
-    Ok(flown)
+    host.leaving_nothing(|| fly(order, Some(host), &mut Tape::Off, progress))
 }
 
 struct Flight<'a> {
@@ -223,8 +222,12 @@ impl Flight<'_> {
             .map_err(at("plan"))?;
         let flown = Flying::of(&captured, &captured_files, self.order.narrow.as_ref())
             .map_err(at("capture"))?;
-        let unpacked = paws::read(&flown.archive).map_err(at("capture"))?;
-        let tree = tree(&unpacked);
+        let part = match &flown.archive {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(part) => Some(paws::read(part).map_err(at("capture"))?),
+        };
+        let unpacked = part.as_ref().unwrap_or(&captured_files);
+        let tree = tree(unpacked);
         let profile = language::profile(&witness).map_err(at("plan"))?;
         let packages = match &profile {
             None => Some(self.static_rules(&captured, &tree)?),

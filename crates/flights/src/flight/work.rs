@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// run leaves is removed by the next one, which finds it by its record.
 pub struct WorkDirectory {
     path: PathBuf,
-    record: Record,
-    state: PathBuf,
+    /// Its record, and the state directory that it is in.
+    record: Option<(Record, PathBuf)>,
 }
 
 impl WorkDirectory {
@@ -21,28 +21,30 @@ impl WorkDirectory {
     /// # Errors
     /// `STATE_UNAVAILABLE`, or the session's refusal if it cannot be registered.
     pub fn new(state: &Path) -> Result<Self, Refusal> {
-        let id = Digest::of(&state::entropy()?).to_string()[..32].to_owned();
-        let failed = |path: &Path, e: std::io::Error| {
-            Refusal::from(FlightsCode::StateUnavailable.refuse(format!("{}: {e}", path.display())))
-        };
-        let temporary = state::temporary();
-        let folder = temporary
-            .canonicalize()
-            .map_err(|e| failed(&temporary, e))?;
-        let path = folder.join(session_name(&id));
+        let (id, path) = place()?;
         let record = Record::new(&id, &[], &path)?;
         record.store(state)?;
-        // What exists already is somebody else's: it is not used, and not removed either.
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        if let Err(e) = made {
+        if let Err(refusal) = make(&path) {
             record.forget(state)?;
-            return Err(failed(&path, e));
+            return Err(refusal);
         }
-        Ok(Self {
-            path,
-            record,
-            state: state.to_owned(),
-        })
+        let record = Some((record, state.to_owned()));
+        Ok(Self { path, record })
+    }
+
+    /// A directory for work that only reads what the state directory holds: where that cannot be written
+    /// to, nothing is registered there.
+    ///
+    /// # Errors
+    /// As [`WorkDirectory::new`].
+    pub fn to_read() -> Result<Self, Refusal> {
+        let state = state::directory()?;
+        if !state::is_read_only(&state) {
+            return Self::new(&state);
+        }
+        let (_, path) = place()?;
+        make(&path)?;
+        Ok(Self { path, record: None })
     }
 
     /// Its path.
@@ -54,10 +56,35 @@ impl WorkDirectory {
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
         // What cannot be removed keeps its record, for the next run to find.
-        if std::fs::remove_dir_all(&self.path).is_ok() {
-            let _ = self.record.forget(&self.state);
+        if std::fs::remove_dir_all(&self.path).is_ok()
+            && let Some((record, state)) = &self.record
+        {
+            let _ = record.forget(state);
         }
     }
+}
+
+/// A fresh id, and the path that is named for it.
+fn place() -> Result<(String, PathBuf), Refusal> {
+    let id = Digest::of(&state::entropy()?).to_string()[..32].to_owned();
+    let temporary = state::temporary();
+    let folder = temporary
+        .canonicalize()
+        .map_err(|e| failed(&temporary, &e))?;
+    let path = folder.join(session_name(&id));
+    Ok((id, path))
+}
+
+/// What exists already is somebody else's: it is not used, and not removed either.
+fn make(path: &Path) -> Result<(), Refusal> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(path);
+    made.map_err(|e| failed(path, &e))
+}
+
+fn failed(path: &Path, e: &std::io::Error) -> Refusal {
+    FlightsCode::StateUnavailable
+        .refuse(format!("{}: {e}", path.display()))
+        .into()
 }
 
 #[cfg(test)]

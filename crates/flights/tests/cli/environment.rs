@@ -246,9 +246,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Standard output as one JSON document.
+    /// Standard output as one JSON document, as its schema says.
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.text))
+        let document = serde_json::from_str(&self.stdout);
+        let document = document.unwrap_or_else(|e| panic!("{e}: {}", self.text));
+        crate::schemas::hold(&document);
+        document
     }
 }
 

@@ -1,7 +1,7 @@
 //! `flights gate`: evidence of a real project, signed, counted, and missed.
 
 use crate::environment::{Environment, Run, copy, workspace};
-use crate::runs::assert_valid;
+use crate::schemas::assert_valid;
 use std::fs;
 
 /// A committed project with two recorded flights, one of them hostile, and a gate policy.

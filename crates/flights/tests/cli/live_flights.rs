@@ -200,3 +200,30 @@ fn what_a_killed_flight_left_on_the_engine_is_reaped() {
         "a record is kept while a container may still be on its way"
     );
 }
+
+#[test]
+fn a_run_of_all_ways_is_one_table_with_evidence_for_each() {
+    let (environment, root) = project();
+    let image = image();
+    let run = live(
+        &environment,
+        &[
+            "run", "--root", &root, "--all", "--image", &image, "--out", "out", "--format", "json",
+        ],
+    );
+    assert_eq!(run.code, 0, "{}", run.text);
+    let document = run.json();
+    let flights = document["flights"].as_array().unwrap();
+    let ways: Vec<_> = flights
+        .iter()
+        .map(|flight| flight["way"].as_str().unwrap())
+        .collect();
+    assert_eq!(ways, ["local", "live"]);
+    for way in ways {
+        let verdict = environment
+            .path("work/out")
+            .join(way)
+            .join("pricing/verdict.json");
+        assert!(verdict.exists(), "{way}");
+    }
+}

@@ -208,3 +208,112 @@ fn recordings_replay_for_an_ordinary_user_with_nothing_installed() {
     "#);
     assert_eq!(environment.listing(""), before, "a replay writes nothing");
 }
+
+/// The program where the state directory is mounted read-only, as on a disk of evidence.
+fn with_evidence(environment: &Environment, args: &[&str]) -> crate::environment::Run {
+    let program = environment.command(args);
+    let mut command = Command::new("unshare");
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", mount]);
+    command.arg(environment.state()).arg(program.get_program());
+    command
+        .args(args)
+        .current_dir(environment.path("work"))
+        .env_clear();
+    let set = program.get_envs();
+    command.envs(set.filter_map(|(name, value)| Some((name, value?))));
+    environment.run(&mut command)
+}
+
+#[test]
+fn an_auditor_reads_a_state_directory_that_cannot_be_written_to() {
+    let environment = Environment::with_pricing();
+    for args in [
+        &["spend", "cap", "total", "--usd", "20"][..],
+        &["spend", "reserve", "a", "--limit", "1"],
+        &["cert", "log", "show"],
+    ] {
+        assert_eq!(environment.flights(args).code, 0, "{args:?}");
+    }
+    let state = environment.state();
+    let state = state.strip_prefix(environment.path("")).unwrap();
+    let before = environment.listing(state.to_str().unwrap());
+    for args in [
+        &["spend", "show"][..],
+        &["ledger", "check"],
+        &["ledger", "export"],
+        &["cert", "log", "show"],
+        &["cert", "log", "check"],
+        &["key", "list"],
+        &["explain", "archive/PREFIX_CONFLICT"],
+    ] {
+        let (free, bound) = (environment.flights(args), with_evidence(&environment, args));
+        assert_eq!(
+            (bound.code, &bound.stdout),
+            (0, &free.stdout),
+            "{args:?}: {}",
+            bound.text
+        );
+    }
+    let changing = with_evidence(&environment, &["spend", "start", "a", "--format", "json"]);
+    assert_eq!(changing.code, 21, "{}", changing.text);
+    assert_eq!(changing.json()["code"], "ledger/LEDGER_NOT_DURABLE");
+    assert_eq!(environment.listing(state.to_str().unwrap()), before);
+    assert_eq!(environment.listing("tmp").len(), 0);
+}
+
+#[test]
+fn leftovers_are_looked_for_whatever_else_is_missing() {
+    let environment = Environment::new();
+    let programs = environment.path("programs");
+    fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink(which("git"), programs.join("git")).unwrap();
+    let leftovers = |more: &str| {
+        let mut command = environment.command(&["doctor", "--format", "json"]);
+        let report = environment.run(command.env("PATH", &programs)).json();
+        let checks = report["checks"].as_array().unwrap().clone();
+        let named = |name: &str| checks.iter().find(|c| c["name"] == name).unwrap().clone();
+        assert_eq!(named("toolchain")["ok"], false, "{more}");
+        named("leftovers")
+    };
+    assert_eq!(leftovers("sound")["ok"], true);
+    environment.write("home/.local/state/flightproof/sessions/00ff.json", "{");
+    let broken = leftovers("a record that is none");
+    assert_eq!(broken["ok"], false);
+    let detail = broken["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("session/HOST_IO: ") && detail.contains("00ff.json"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn tables_are_cut_to_the_columns_there_are() {
+    let environment = Environment::new();
+    let root = workspace();
+    let root = root.to_str().unwrap();
+    for args in [
+        &[
+            "run",
+            "--root",
+            root,
+            "honest-library",
+            "hostile-outside-grant",
+        ][..],
+        &["list", "--root", root],
+        &["explain"],
+    ] {
+        let longest = |columns: &str| {
+            let mut command = environment.command(args);
+            let run = environment.run(command.env("COLUMNS", columns));
+            assert_eq!(run.code, 0, "{}", run.text);
+            run.stdout
+                .lines()
+                .map(|line| line.chars().count())
+                .max()
+                .unwrap()
+        };
+        assert_eq!(longest("50"), 50, "{args:?}");
+        assert!(longest("") > 50, "{args:?}");
+    }
+}

@@ -32,6 +32,7 @@ mod references;
 mod reports;
 mod review;
 mod runs;
+mod schemas;
 mod spend;
 mod suite;
 mod tape;

@@ -1,6 +1,7 @@
 //! `flights run` and `list` over the recorded flights of this repository, in every form.
 
 use crate::environment::{Environment, Run, copy, workspace};
+use crate::schemas::assert_valid;
 use flightproof_flights::command::SCHEMAS;
 use serde_json::Value;
 use std::fs;
@@ -184,78 +185,30 @@ fn completions_and_manual_pages_say_what_the_program_says() {
     assert!(page.contains("junit"), "{page}");
 }
 
-/// Holds a document against its schema: the part of JSON Schema that our schemas use.
-pub(crate) fn assert_valid(name: &str, document: &Value) {
-    let (_, text) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
-    let schema: Value = serde_json::from_str(text).unwrap();
-    if let Err(what) = valid(&schema, document, "") {
-        panic!("{name}: {what}\n{document}");
-    }
-}
-
-fn valid(schema: &Value, document: &Value, place: &str) -> Result<(), String> {
-    let wrong = |what: &str| Err(format!("{place}: {what}"));
-    if let Some(constant) = schema.get("const")
-        && constant != document
-    {
-        return wrong("another constant");
-    }
-    if let Some(words) = schema["enum"].as_array()
-        && !words.contains(document)
-    {
-        return wrong("a word that is none of them");
-    }
-    let kind = match document {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let is = |wanted: &Value| wanted == kind;
-    match &schema["type"] {
-        Value::Null => {}
-        Value::Array(kinds) if kinds.iter().any(is) => {}
-        one if is(one) => {}
-        _ => return wrong(&format!("is {kind}")),
-    }
-    if let Some(items) = document.as_array() {
-        for (i, item) in items.iter().enumerate() {
-            valid(&schema["items"], item, &format!("{place}/{i}"))?;
-        }
-    }
-    let (Some(fields), Some(known)) = (document.as_object(), schema["properties"].as_object())
-    else {
-        return Ok(());
-    };
-    for name in schema["required"].as_array().unwrap() {
-        if !fields.contains_key(name.as_str().unwrap()) {
-            return wrong(&format!("lacks {name}"));
-        }
-    }
-    for (name, value) in fields {
-        match known.get(name) {
-            Some(schema) => valid(schema, value, &format!("{place}/{name}"))?,
-            None => return wrong(&format!("has {name}")),
-        }
-    }
-    Ok(())
-}
-
 #[test]
-fn the_validator_of_these_tests_refuses() {
-    let document = serde_json::json!({"schema": "flightproof/verdict/1", "verdict": "held", "stage": "x", "detail": ""});
-    assert_valid("verdict", &document);
-    let (_, text) = SCHEMAS
-        .iter()
-        .find(|(known, _)| *known == "verdict")
-        .unwrap();
-    let schema: Value = serde_json::from_str(text).unwrap();
-    for (name, value) in [("verdict", "maybe"), ("schema", "other"), ("more", "x")] {
-        let mut bad = document.clone();
-        bad[name] = value.into();
-        assert!(valid(&schema, &bad, "").is_err(), "{name}");
+fn a_run_of_all_ways_lacks_none_of_them() {
+    let environment = Environment::with_pricing();
+    let root = workspace();
+    let run = |more: &[&str]| {
+        let args = [
+            "run",
+            "--root",
+            root.to_str().unwrap(),
+            "--format",
+            "json",
+            "honest-c",
+        ];
+        environment.flights(&[&args, more].concat())
+    };
+    // No engine answers here: that is said before anything flies, and nothing is passed over.
+    let lacking = run(&["--all"]);
+    assert_eq!(lacking.code, 21, "{}", lacking.text);
+    assert_eq!(lacking.json()["code"], "session/ENGINE_MISSING");
+    for wrong in [
+        &["--all", "--record"][..],
+        &["--all", "--local"],
+        &["--local", "--image", "x"],
+    ] {
+        assert_eq!(run(wrong).code, 2, "{wrong:?}");
     }
-    assert!(valid(&schema, &serde_json::json!({}), "").is_err());
 }

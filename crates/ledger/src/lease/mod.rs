@@ -97,6 +97,18 @@ impl Reading<'_> {
         })
     }
 
+    /// What an owner has leases for, by name.
+    ///
+    /// # Errors
+    /// `LEDGER_DAMAGED`, `LEDGER_UNREADABLE`.
+    pub fn leases_of(&self, owner: &Name) -> Result<Vec<Name>, LedgerError> {
+        let held = "owner = ?1 ORDER BY name";
+        self.all_sealed(&LEASES, held, &[owner], |row| row.get::<_, String>(0))?
+            .into_iter()
+            .map(|name| name.parse())
+            .collect()
+    }
+
     /// Whether a token is still the newest of its lease.
     pub(crate) fn is_current(&self, name: &Name, token: u64) -> Result<bool, LedgerError> {
         Ok(matches!(self.lease_row(name)?.0, LeaseState::Held { token: held, .. } if held == token))

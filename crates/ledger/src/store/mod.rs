@@ -1,6 +1,7 @@
 //! The handle: opening, reading, writing, closing.
 
 mod connect;
+mod copied;
 mod create;
 mod shared;
 mod transaction;

@@ -1,8 +1,8 @@
 //! `flights key list`.
 
-use super::{key_file, keys_directory, public, public_path, read};
+use super::{key_file, public, public_path, read};
 use crate::show::{self, Format};
-use crate::ssh_agent;
+use crate::{ssh_agent, state};
 use flightproof_certifier::key::{PublicKey, SecretKey};
 use flightproof_certifier::ssh;
 use flightproof_core::{Exit, Refusal, escape};
@@ -51,8 +51,12 @@ pub(in super::super) fn list(format: Format) -> Result<Exit, Refusal> {
 }
 
 fn files() -> Result<Vec<PathBuf>, Refusal> {
-    let directory = keys_directory()?;
-    let entries = fs::read_dir(&directory).map_err(|e| key_file(&directory, e))?;
+    let directory = state::directory()?.join("keys");
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(key_file(&directory, e)),
+    };
     let mut files: Vec<PathBuf> = entries
         .take(MAX_FILES)
         .filter_map(|entry| Some(entry.ok()?.path()))

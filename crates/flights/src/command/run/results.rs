@@ -19,10 +19,34 @@ pub(crate) const FORMS: &[Form] = &[
     Form::Sarif,
 ];
 
+/// How a plan is flown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Way {
+    /// From its recording.
+    Replayed,
+    /// In local sessions.
+    Local,
+    /// On a container engine.
+    Live,
+}
+
+impl Way {
+    /// Its word in results and in evidence.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Replayed => "replayed",
+            Self::Local => "local",
+            Self::Live => "live",
+        }
+    }
+}
+
 /// What became of one plan.
 #[derive(Serialize)]
 pub(crate) struct PlanResult {
     pub(crate) name: String,
+    pub(crate) way: Way,
     pub(crate) verdict: Verdict,
     /// Absent when the flight ended as its plan expects.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +57,9 @@ pub(crate) struct PlanResult {
     /// The plan's file, as it was named.
     #[serde(skip)]
     pub(crate) file: String,
+    /// Its name in a table, where it stands once for each way.
+    #[serde(skip)]
+    pub(crate) label: String,
 }
 
 #[derive(Serialize)]
@@ -92,13 +119,14 @@ fn summary(results: &[PlanResult], flights: Value) -> Value {
 }
 
 fn table(results: &[PlanResult]) -> String {
-    let longest = results.iter().map(|r| r.name.len()).max().unwrap_or(0);
+    let longest = results.iter().map(|r| r.label.len()).max().unwrap_or(0);
     let width = longest.max(6);
-    let mut text = format!(
-        "{:<4} {:<width$} {:>8}  {:<44} certificate\n",
+    let columns = show::columns();
+    let head = format!(
+        "{:<4} {:<width$} {:>8}  {:<44} certificate",
         "", "flight", "time", "verdict"
     );
-    let columns = show::columns();
+    let mut text = show::cut(&head, columns) + "\n";
     for result in results {
         text.push_str(&row(result, width, columns));
         text.push('\n');
@@ -122,7 +150,7 @@ fn row(result: &PlanResult, width: usize, columns: usize) -> String {
     let time = seconds(Duration::from_millis(result.milliseconds));
     let rest = format!(
         " {:<width$} {time:>8}  {verdict:<44} {certificate}",
-        result.name
+        result.label
     );
     let rest = show::cut(&rest, columns.saturating_sub(4));
     let mut text = format!("{}{rest}", show::paint(mark, tone));
@@ -174,7 +202,7 @@ fn junit(results: &[PlanResult]) -> String {
         let _ = write!(
             text,
             "<testcase classname=\"flights\" name=\"{}\" file=\"{}\" time=\"{}\"",
-            xml(&result.name),
+            xml(&result.label),
             xml(&result.file),
             time(result.milliseconds)
         );
@@ -220,7 +248,7 @@ fn github(results: &[PlanResult]) -> String {
             lines.push(format!(
                 "::error file={},title={}::{}",
                 property(&result.file),
-                property(&format!("flight {}", result.name)),
+                property(&format!("flight {}", result.label)),
                 message(&told)
             ));
         }
@@ -252,7 +280,7 @@ fn sarif(results: &[PlanResult]) -> Value {
         .map(|(result, f)| {
             json!({
                 "ruleId": f.code, "level": "error",
-                "message": {"text": format!("{} at {}: {}; {}", result.name, f.stage, f.detail, f.hint)},
+                "message": {"text": format!("{} at {}: {}; {}", result.label, f.stage, f.detail, f.hint)},
                 "locations": [{"physicalLocation": {"artifactLocation": {"uri": result.file}}}],
             })
         })
@@ -294,11 +322,13 @@ mod tests {
         let failure = Failure::of(refusal.clone(), "judge", "flights run b".into());
         let result = |name: &str, failure| PlanResult {
             name: name.into(),
+            way: Way::Replayed,
             verdict: Verdict::refused("judge", &refusal),
             failure,
             milliseconds: 1_042,
             stages: Vec::new(),
             file: format!("flights/{name}.toml"),
+            label: name.into(),
         };
         vec![result("a", None), result("b:,\n%", Some(failure))]
     }
