@@ -68,6 +68,7 @@ impl Teller {
             "entropy" => ("plan", "draw entropy".to_owned(), None),
             "clock" => ("plan", "read the clock".to_owned(), None),
             "capture" => ("capture", captured(asked), None),
+            "checkout" => ("agent", "lay out the baseline".to_owned(), None),
             "crates" => {
                 let packages = asked.as_array().map_or(0, Vec::len);
                 (

@@ -3,9 +3,8 @@
 use super::report::{AttemptReport, Report};
 use super::room::{RoomOutcome, SealedRoom, Way};
 use super::sortie::{Sortie, credential, new_key};
-use crate::flight::{self, Flown, Proven};
+use crate::flight::{self, Flown, Proven, needed};
 use crate::show::Progress;
-use crate::transcript::Tape;
 use crate::{log, state};
 use flightproof_agent::proxy::{Dial, Gate, TcpLoopback};
 use flightproof_agent::repair::{Ask, Proposal, Told};
@@ -18,7 +17,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::feedback::Missed;
 use flightproof_certifier::spend::{self, RunSpend, TokenCounts};
 use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
-use flightproof_core::{Code, Exit, Fault, MicroUsd, Refusal, Verdict};
+use flightproof_core::{Code, Digest, Exit, Fault, MicroUsd, Refusal, Verdict};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
 use flightproof_ledger::Name;
@@ -40,10 +39,20 @@ struct Certified {
 }
 
 impl Sortie<'_> {
-    /// Flies attempts until one is certified or there is no further one.
-    pub fn fly(mut self, progress: &mut Progress) -> Report {
+    /// Flies attempts until one is certified or there is no further one. Returns also the digest of the
+    /// unsigned certificate, if it came to one. What cannot be recorded fails the flight.
+    pub fn fly(mut self, progress: &mut Progress) -> (Report, Option<Digest>) {
         let mut attempts = Vec::new();
-        let ended = self.run(&mut attempts, progress);
+        let flown = self.run(&mut attempts, progress);
+        let word = match &flown {
+            Ok(_) => "held",
+            Err(stop) => stop.refusal.code(),
+        };
+        let (predicate, key) = (self.predicate.filter(|_| flown.is_ok()), self.asked.key);
+        let ended = match self.tape.finish(word, predicate, key) {
+            Ok(()) => flown,
+            Err(refusal) => Err(at_agent(refusal)),
+        };
         let came_to = match ended {
             Ok(certified) => (certified.verdict, Exit::Passed),
             Err(stop) => (
@@ -51,7 +60,8 @@ impl Sortie<'_> {
                 stop.refusal.exit(),
             ),
         };
-        Report::new(self.name, &self.asked.plan.name, attempts, came_to)
+        let report = Report::new(self.name, &self.asked.plan.name, attempts, came_to);
+        (report, predicate)
     }
 
     fn run(
@@ -117,7 +127,7 @@ impl Sortie<'_> {
         progress: &mut Progress,
     ) -> Result<Result<Told, (Told, Stop)>, Stop> {
         progress.begin("agent");
-        let run = new_key().map_err(at_agent)?;
+        let run = new_key(&mut self.tape).map_err(at_agent)?;
         self.record.runs.push(run.clone());
         self.store(None)?;
         let launch = self.launch(&run, feedback.as_deref())?;
@@ -182,7 +192,7 @@ impl Sortie<'_> {
         let parent = self.parent().map_err(at_agent)?;
         let patience = self.asked.plan.patience();
         let mut room = SealedRoom::new(
-            self.host,
+            (self.host, &mut self.tape),
             &mut self.order,
             &self.furniture,
             (&self.binary, &self.profile),
@@ -292,6 +302,9 @@ impl Sortie<'_> {
 
     /// Bundle and changeset stay, whatever is judged of them: they were paid for.
     fn keep_bundle(&self) -> Result<(), Stop> {
+        if self.host.is_none() {
+            return Ok(());
+        }
         let (out, bundle) = (self.asked.out, self.order.bundle.as_deref());
         let parts = [
             ("commit.bundle", bundle),
@@ -308,7 +321,7 @@ impl Sortie<'_> {
     /// Certifies the order's bundle, and holds the certificate against the plan's policy.
     fn judge(&mut self, attempt: u32, progress: &mut Progress) -> Result<Certified, Stop> {
         self.order.attempt = attempt.into();
-        let flown = flight::fly(&self.order, Some(self.host), &mut Tape::Off, progress);
+        let flown = flight::fly(&self.order, self.host, &mut self.tape, progress);
         let proven = match &flown {
             Flown::Certified(proven) => proven,
             Flown::Refused { stage, refusal } => {
@@ -318,17 +331,22 @@ impl Sortie<'_> {
                 });
             }
         };
+        self.predicate = Some(Digest::of(&proven.payload));
+        let Some(key) = self.asked.key else {
+            let verdict = flown.verdict(None);
+            return Ok(Certified { verdict });
+        };
         progress.begin("certify");
         let at_certify = |refusal| Stop {
             stage: "certify",
             refusal,
         };
-        let certificate = flight::certify(proven, self.asked.key).map_err(at_certify)?;
+        let certificate = flight::certify(proven, key).map_err(at_certify)?;
         let subject = ExpectedSubject {
             snapshot: proven.captured.snapshot,
             kept: proven.captured.kept_digest,
         };
-        let keys = [self.asked.key.public_key()];
+        let keys = [key.public_key()];
         let beside = Beside::at(crate::state::unix_seconds());
         verify(
             &certificate.envelope,
@@ -339,7 +357,7 @@ impl Sortie<'_> {
         )
         .map_err(|e| at_certify(e.into()))?;
         let out = self.asked.out;
-        flight::write_certificate(out, &certificate, proven, self.asked.key).map_err(at_certify)?;
+        flight::write_certificate(out, &certificate, proven, key).map_err(at_certify)?;
         progress.done("the policy is satisfied");
         let id = certificate.id.to_string();
         let verdict = match self.asked.admit {
@@ -371,6 +389,9 @@ impl Sortie<'_> {
 
     /// A judgement against a commit, once it is in the log.
     fn logged(&self, stop: Stop, attempt: Option<&AttemptReport>) -> Stop {
+        if self.host.is_none() {
+            return stop;
+        }
         let head = attempt.and_then(|a| a.commit).map(|c| c.to_string());
         let head = head.unwrap_or_default();
         Stop {
@@ -387,9 +408,8 @@ impl Sortie<'_> {
         progress: &mut Progress,
     ) -> Result<Verdict, Stop> {
         progress.begin("admit");
-        let admitted = self
-            .host
-            .admit(&self.order, proven, branch, certificate.id)
+        let admitted = needed(self.host)
+            .and_then(|host| host.admit(&self.order, proven, branch, certificate.id))
             .map_err(|refusal| Stop {
                 stage: "admit",
                 refusal,

@@ -5,6 +5,7 @@ mod attempts;
 mod freight;
 mod plan;
 mod recovery;
+mod replay;
 mod report;
 mod room;
 mod sealed;
@@ -12,5 +13,6 @@ mod sortie;
 
 pub use plan::{AGENT_PLAN_SCHEMA, AgentPlan};
 pub use recovery::{Recovered, recover};
+pub use replay::{binding, recorded_as, replay};
 pub use report::{AttemptReport, Report};
 pub use sortie::{Asked, Sortie};

@@ -3,19 +3,20 @@
 
 use super::freight;
 use super::sealed::{self, Furniture};
-use crate::flight::{Host, Order};
-use crate::state;
+use crate::flight::{Host, Order, needed};
+use crate::transcript::Tape;
 use flightproof_agent::proxy::{Counts, Credential, Dial, Gate, Proxy};
 use flightproof_agent::run::Event;
 use flightproof_agent::{
     AgentCode, AgentRefusal, Binary, Launch, Output, Patience, Profile, Program, Room, Version,
 };
 use flightproof_archive::paws;
-use flightproof_core::{Code as _, Refusal};
+use flightproof_core::{Code as _, Digest, Refusal};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
 use flightproof_session::local::AgentFile;
 use flightproof_session::{Session, SessionCode};
+use serde_json::json;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -40,7 +41,8 @@ pub(super) struct Way {
 /// The room of one attempt.
 pub(super) struct SealedRoom<'a> {
     inside: Rc<RefCell<Inside>>,
-    host: &'a Host,
+    host: Option<&'a Host>,
+    tape: &'a mut Tape,
     order: &'a mut Order,
     furniture: &'a Furniture,
     binary: &'a Binary,
@@ -55,7 +57,7 @@ pub(super) struct SealedRoom<'a> {
 impl<'a> SealedRoom<'a> {
     /// The room, not opened yet. The bundle of the work becomes the order's.
     pub(super) fn new(
-        host: &'a Host,
+        (host, tape): (Option<&'a Host>, &'a mut Tape),
         order: &'a mut Order,
         furniture: &'a Furniture,
         (binary, profile): (&'a Binary, &'a Profile),
@@ -64,6 +66,7 @@ impl<'a> SealedRoom<'a> {
         Self {
             inside: Rc::default(),
             host,
+            tape,
             order,
             furniture,
             binary,
@@ -106,7 +109,9 @@ impl<'a> SealedRoom<'a> {
             path: self.binary.path().to_owned(),
             sha256: self.binary.digest(),
         };
-        let session = self.host.open_for_agent(&state::entropy()?, program)?;
+        let (seed, host) = (self.tape.entropy()?, self.host);
+        let open = || needed(host)?.open_for_agent(&seed, program);
+        let session = self.tape.session(&seed, open)?;
         let mut inside = self.inside.borrow_mut();
         sealed::furnish(inside.session.insert(session).as_mut(), self.furniture)
     }
@@ -129,9 +134,16 @@ impl<'a> SealedRoom<'a> {
         let (large, before) = (&self.order.large, paws::read(&self.furniture.archive)?);
         let bundle = sealed::bundle(session, commit, large)?;
         self.order.changeset = freight::take(session, commit, large, &before)?;
-        self.order.bundle = Some(bundle);
         drop(inside);
-        self.host.capture(self.order, state::unix_seconds())
+        let mut asked = self.order.capture_input();
+        asked["bundle"] = json!(Digest::of(&bundle));
+        if let Some(changeset) = &self.order.changeset {
+            asked["changeset"] = json!(Digest::of(changeset));
+        }
+        self.order.bundle = Some(bundle);
+        let (now, host, order) = (self.tape.clock()?, self.host, &*self.order);
+        let capture = || needed(host)?.capture(order, now);
+        self.tape.exchange("capture", &asked, capture)
     }
 }
 

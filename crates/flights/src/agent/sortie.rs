@@ -4,8 +4,9 @@ use super::AgentPlan;
 use super::plan::AgentSource;
 use super::recovery::{folder, unavailable};
 use super::sealed::Furniture;
-use crate::flight::{self, Host, Order, WorkDirectory};
+use crate::flight::{self, Host, Order, WorkDirectory, needed};
 use crate::source::{self, Laid};
+use crate::transcript::Tape;
 use crate::{FlightsCode, regular, state};
 use flightproof_agent::proxy::Credential;
 use flightproof_agent::proxy::Network;
@@ -20,9 +21,10 @@ use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Digest, Moment, Refusal, RelPath, escape};
+use flightproof_core::{Bytes, CommitId, Digest, MicroUsd, Moment, Refusal, RelPath, escape};
 use flightproof_importer::Checkout;
-use flightproof_ledger::Ledger;
+use flightproof_ledger::{Cap, Ledger, Scope};
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -41,16 +43,20 @@ pub struct Asked<'a> {
     pub admit: Option<&'a str>,
     /// Hosts, beside the provider's own, that the operator gives the provider's key to.
     pub key_for: &'a [String],
-    /// The signing key.
-    pub key: &'a dyn Signer,
-    /// Where certificate, bundle and report go.
+    /// The signing key; a replay has none, and signs nothing.
+    pub key: Option<&'a dyn Signer>,
+    /// Where certificate, bundle and report go; a replay writes none.
     pub out: &'a Path,
 }
 
 /// A flight of an agent that may begin.
 pub struct Sortie<'a> {
     pub(super) asked: Asked<'a>,
-    pub(super) host: &'a Host,
+    /// Absent where a recording answers.
+    pub(super) host: Option<&'a Host>,
+    pub(super) tape: Tape,
+    /// Digest of the unsigned certificate that the last attempt came to.
+    pub(super) predicate: Option<Digest>,
     pub(super) name: RunKey,
     pub(super) profile: Profile,
     pub(super) limits: Limits,
@@ -76,32 +82,44 @@ impl<'a> Sortie<'a> {
     /// # Errors
     /// The agent's for profile, limits, task and program; `PLAN_HOPELESS`; those of files, of the
     /// policy, the witness and the repository.
-    pub fn prepare(asked: Asked<'a>, host: &'a Host) -> Result<Self, Refusal> {
+    pub fn prepare(
+        asked: Asked<'a>,
+        host: Option<&'a Host>,
+        mut tape: Tape,
+    ) -> Result<Self, Refusal> {
         let plan = asked.plan;
         let profile = Profile::built_in(&plan.agent.profile)?;
         let limits = plan.agent.admit(&profile, &plan.operator_limits()?)?;
         credential(&asked, &profile)?;
         let binary = program(&asked)?;
         let (policy, bound) = policy(&asked.root.join(&plan.policy.file))?;
-        let work = host.work_directory()?;
-        let mut order = order(&asked, &work)?;
+        let work = match host {
+            Some(host) => host.work_directory()?,
+            None => WorkDirectory::to_read()?,
+        };
+        let mut order = order(&asked, host.map(|_| &work))?;
         order.policy = Some(bound);
-        let checkout = host.checkout(&order)?;
+        let checkout: Baseline = tape.exchange("checkout", &order.capture_input(), || {
+            needed(host)?.checkout(&order).map(Baseline::from)
+        })?;
         let unpacked = paws::read(&checkout.archive)?;
         let tree = flight::tree(&unpacked);
         let legs = legs(&asked, &policy, &order, &tree)?;
         let attempts = asked.attempts.unwrap_or(plan.agent.attempts);
         let repair = Repair::start(attempts, &legs)?;
         if let Some(branch) = asked.admit {
-            host.check_branch(&order, branch)?;
+            needed(host)?.check_branch(&order, branch)?;
         }
         let instructions = match plan.agent.instructions {
             true => Instructions::read(|name| tree.file(name).map(<[u8]>::to_vec))?,
             false => Instructions::default(),
         };
         let network = network(plan)?;
-        let folder = folder(host)?;
-        let name = new_key()?;
+        let (folder, ledger) = match host {
+            Some(host) => (folder(host)?, host.ledger()?),
+            None => books(work.path())?,
+        };
+        let name = new_key(&mut tape)?;
         let lock = folder.lock(&name).map_err(unavailable)?;
         let lock = lock.ok_or_else(|| unavailable(format!("{name} is locked")))?;
         Ok(Self {
@@ -115,6 +133,8 @@ impl<'a> Sortie<'a> {
             },
             asked,
             host,
+            tape,
+            predicate: None,
             name,
             profile,
             limits,
@@ -124,12 +144,40 @@ impl<'a> Sortie<'a> {
             policy,
             repair,
             network,
-            ledger: host.ledger()?,
+            ledger,
             folder,
             _lock: lock,
             _work: work,
         })
     }
+}
+
+/// The baseline as it is laid out in sessions.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Baseline {
+    commit: CommitId,
+    pack: Bytes,
+    archive: Bytes,
+}
+
+impl From<Checkout> for Baseline {
+    fn from(checkout: Checkout) -> Self {
+        Self {
+            commit: checkout.commit,
+            pack: Bytes(checkout.pack),
+            archive: Bytes(checkout.archive),
+        }
+    }
+}
+
+/// Books for a replay, which holds no money of anybody.
+fn books(work: &Path) -> Result<(RunFolder, Ledger), Refusal> {
+    let folder = RunFolder::open(&work.join("agent")).map_err(unavailable)?;
+    let mut ledger = Ledger::open(&work.join("ledger"))?;
+    let all = Cap::usd(MicroUsd::MAX);
+    ledger.state_cap(Scope::Total, all, state::unix_seconds())?;
+    Ok((folder, ledger))
 }
 
 /// The authorities that vouch for providers: the system's, or those of `SSL_CERT_FILE`.
@@ -149,19 +197,19 @@ fn network(plan: &AgentPlan) -> Result<Option<Network>, Refusal> {
 }
 
 /// A fresh key of a loop or a run.
-pub(super) fn new_key() -> Result<RunKey, Refusal> {
-    let entropy = state::entropy()?;
+pub(super) fn new_key(tape: &mut Tape) -> Result<RunKey, Refusal> {
+    let entropy = tape.entropy()?;
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&entropy[..16]);
     Ok(RunKey::from_entropy(bytes))
 }
 
-fn furniture(checkout: Checkout, plan: &AgentPlan) -> Furniture {
+fn furniture(checkout: Baseline, plan: &AgentPlan) -> Furniture {
     let author = plan.change.identity.as_deref().unwrap_or(AUTHOR);
     Furniture {
         commit: checkout.commit,
-        pack: checkout.pack,
-        archive: checkout.archive,
+        pack: checkout.pack.0,
+        archive: checkout.archive.0,
         author: author.to_owned(),
     }
 }
@@ -214,8 +262,9 @@ fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
     Ok((Policy::parse(&bytes)?, Digest::of(&bytes)))
 }
 
-/// The order of the flight that judges each attempt. Its bundle comes with the attempt.
-fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
+/// The order of the flight that judges each attempt. Its bundle comes with the attempt. Without a place to
+/// work nothing is laid out.
+fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refusal> {
     let (plan, root) = (asked.plan, asked.root);
     let witness = root.join(&plan.witness.file);
     let (label, baseline, laid, place) = match &plan.source {
@@ -228,7 +277,7 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
             (
                 label_of(&repository),
                 baseline.clone(),
-                Laid { repository },
+                work.map(|_| Laid { repository }),
                 place,
             )
         }
@@ -238,7 +287,8 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
                 return Err(FlightsCode::PlanInvalid.refuse(what).into());
             }
             let folder = root.join(baseline);
-            let laid = source::lay_baseline(&folder, &plan.name, work.path())?;
+            let lay = |work: &WorkDirectory| source::lay_baseline(&folder, &plan.name, work.path());
+            let laid = work.map(lay).transpose()?;
             let place = place_inside(&witness, &folder);
             (plan.name.clone(), source::BASELINE.to_owned(), laid, place)
         }
@@ -254,7 +304,7 @@ fn order(asked: &Asked<'_>, work: &WorkDirectory) -> Result<Order, Refusal> {
     order.feedback = Some(plan.feedback);
     order.identity = plan.change.identity.clone();
     order.admit = asked.admit.map(str::to_owned);
-    order.source = Some(laid);
+    order.source = laid;
     order.witness_place = place;
     if let Some(lock) = &plan.change.lock {
         order.set_lock(&root.join(lock))?;
@@ -305,13 +355,14 @@ fn policy_lacks(
     witness: &Witness,
 ) -> Vec<String> {
     let allow = policy.allow();
-    let (threshold, key) = (policy.threshold(), asked.key.public_key());
+    let threshold = policy.threshold();
+    let key = asked.key.map(|key| key.public_key());
     let now = Moment::from_unix(crate::state::unix_seconds());
     let other = policy.repository().filter(|name| *name != order.label);
     let lacks = [
         (threshold > 1).then(|| format!("{threshold} signatures, and one key signs here")),
-        (!policy.may_sign(&key, now))
-            .then(|| format!("a key that it names, and {} signs here", key.id())),
+        key.filter(|key| !policy.may_sign(key, now))
+            .map(|key| format!("a key that it names, and {} signs here", key.id())),
         policy
             .wants_beside()
             .first()

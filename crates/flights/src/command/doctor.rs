@@ -1,10 +1,12 @@
 //! `flights doctor`: can this machine fly?
 
+use super::day::Date;
 use super::input;
 use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format};
-use crate::state;
+use crate::{FlightsCode, state};
 use flightproof_core::{Exit, Refusal};
+use flightproof_ledger::{Ledger, UtcDay};
 use flightproof_session::docker::{Endpoint, Engine};
 use serde::Serialize;
 
@@ -40,6 +42,7 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
             state::toolchain(None).map(|p| input::shown(&p)),
         ),
         check("state", state::directory().map(|p| input::shown(&p))),
+        check("clock", clock()),
         check("session", session()),
         Check {
             optional: true,
@@ -77,6 +80,32 @@ fn check(name: &'static str, found: Result<String, Refusal>) -> Check {
             detail: refusal.to_string(),
             fix: Some(refusal.explanation.todo.to_owned()),
         },
+    }
+}
+
+/// The earliest time that a right clock shows to this program: 2026-11-01.
+const RELEASED: u64 = 1_793_491_200;
+
+fn clock() -> Result<String, Refusal> {
+    let now = state::unix_seconds();
+    let folder = state::directory()?.join("ledger");
+    let booked = match folder.join(Ledger::FILE).exists() {
+        true => Some(Ledger::open(&folder)?.spending(now)?.day),
+        false => None,
+    };
+    plausible(now, booked)
+}
+
+/// Whether a clock may be right that shows `now` where money was last booked to a day.
+fn plausible(now: u64, booked: Option<UtcDay>) -> Result<String, Refusal> {
+    let wrong = |why: String| {
+        let told = format!("it shows {}, {why}", show::instant(now));
+        Err(FlightsCode::ClockWrong.refuse(told).into())
+    };
+    match booked.filter(|day| *day > UtcDay::of(now)) {
+        Some(day) => wrong(format!("and money was booked to {}", Date(day))),
+        None if now < RELEASED => wrong("which was before this program was made".to_owned()),
+        None => Ok("not behind this program, nor what was booked".to_owned()),
     }
 }
 
@@ -125,4 +154,24 @@ fn line(check: &Check) -> String {
         text.push_str(fix);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_went_back_is_found_out() {
+        let today = UtcDay::of(RELEASED);
+        assert!(plausible(RELEASED, None).is_ok());
+        assert!(plausible(RELEASED, Some(today)).is_ok());
+        for (now, booked) in [
+            (RELEASED - 1, None),
+            (0, None),
+            (RELEASED, Some(UtcDay(today.0 + 1))),
+        ] {
+            let refusal = plausible(now, booked).unwrap_err();
+            assert_eq!(refusal.code(), "flights/CLOCK_WRONG", "{}", refusal.detail);
+        }
+    }
 }

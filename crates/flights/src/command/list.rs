@@ -1,6 +1,6 @@
 //! `flights list`: the plans of a project, and what each shows.
 
-use super::run::{plans_below, recording};
+use super::run::{live_recording, plans_below, recording};
 use crate::plan::Plan;
 use crate::show::{self, Form, Tone};
 use clap::Args;
@@ -50,13 +50,18 @@ fn row(path: &Path, root: &Path) -> Value {
         Ok(plan) => json!({
             "name": plan.name, "about": plan.about,
             "expect": plan.expect.code.clone().unwrap_or_else(|| word(plan.expect.verdict).to_owned()),
-            "recorded": recording(root, &plan.name).join("transcript.jsonl").exists(),
+            "recorded": recorded(root, &plan.name),
         }),
         Err(refused) => {
             let refusal = Refusal::from(refused);
             json!({"name": name, "code": refusal.code(), "detail": refusal.detail})
         }
     }
+}
+
+fn recorded(root: &Path, name: &str) -> bool {
+    let mut places = [recording(root, name), live_recording(root, name)].into_iter();
+    places.any(|place| place.join("transcript.jsonl").exists())
 }
 
 fn word(decision: Decision) -> &'static str {

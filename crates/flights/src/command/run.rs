@@ -2,24 +2,30 @@
 //! plan expects.
 
 mod board;
+mod places;
+mod replay;
 mod results;
 
+pub(super) use places::{live_recording, plans_below, recording, settle_recorder};
 pub(super) use results::{FORMS, PlanResult, Way, exit_of};
 
 use super::certify::image_id;
 use super::gate;
 use super::key::{self, SignerArgs};
+use crate::agent::{self, AgentPlan};
 use crate::flight::{self, Backend, Flown, Host, Order, Seen, Standing};
 use crate::plan::Plan;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source;
 use crate::transcript::{Player, Recorder, Tape, Transcript};
-use crate::{FlightsCode, log, registry, state};
+use crate::{FlightsCode, log, state};
 use board::Board;
 use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
-use flightproof_core::{Decision, Digest, Exit, Fault, Refusal, Verdict};
+use flightproof_core::{Digest, Exit, Refusal, Verdict};
+use places::{AGENTS, is_agents, plans, recorded_agents, recorder_keys, root, stem};
+use replay::{replay, unexpected};
 use results::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,7 +81,10 @@ pub(super) struct RunArgs {
 /// What keeps the run from starting; a flight that fails is in the table, not an error here.
 pub(super) fn run(args: &RunArgs, form: Form) -> Result<Exit, Refusal> {
     let root = root(&args.root)?;
-    let plans = plans(&args.plans, &root)?;
+    let mut plans = plans(&args.plans, &root)?;
+    if args.plans.is_empty() && args.ways() == [Way::Replayed] {
+        plans.extend(recorded_agents(&root));
+    }
     // What one of the ways lacks is said before anything flies.
     let crews = args
         .ways()
@@ -85,7 +94,8 @@ pub(super) fn run(args: &RunArgs, form: Form) -> Result<Exit, Refusal> {
     let (mut results, mut left) = (Vec::new(), Ok(()));
     for crew in &crews {
         let before = crew.shared_standing()?;
-        let flown = crew.fly_all(&plans, form.messages());
+        let takes: Vec<Take> = plans.iter().flat_map(|plan| crew.takes(plan)).collect();
+        let flown = crew.fly_all(&takes, form.messages());
         results.extend(flown.into_iter().map(|(result, _)| result));
         if let (Some(before), Some(after)) = (before, crew.shared_standing()?) {
             left = left.and(after.nothing_new_since(&before));
@@ -181,7 +191,8 @@ impl Replays {
 
     /// Replays them all.
     pub(super) fn fly(&self) -> Vec<(PlanResult, Seen)> {
-        self.crew.fly_all(&self.plans, Format::Human)
+        let takes = self.plans.iter().cloned().map(Take::plain);
+        self.crew.fly_all(&takes.collect::<Vec<_>>(), Format::Human)
     }
 
     /// The plans' files, in their order.
@@ -198,14 +209,6 @@ impl Replays {
     pub(super) fn recording(&self, name: &str) -> PathBuf {
         recording(&self.crew.root, name)
     }
-}
-
-fn root(directory: &Path) -> Result<PathBuf, Refusal> {
-    directory.canonicalize().map_err(|e| {
-        FlightsCode::NothingToRun
-            .refuse(format!("{}: {e}", directory.display()))
-            .into()
-    })
 }
 
 fn cpus() -> usize {
@@ -226,45 +229,6 @@ fn again(way: Way, root: &Path) -> String {
     format!("flights run{mode}{root}")
 }
 
-fn plans(named: &[PathBuf], root: &Path) -> Result<Vec<PathBuf>, Refusal> {
-    if named.is_empty() {
-        return plans_below(root);
-    }
-    let folder = root.join("flights");
-    Ok(named.iter().map(|named| resolve(named, &folder)).collect())
-}
-
-/// Every plan of a project, by name.
-///
-/// # Errors
-/// `NOTHING_TO_RUN`.
-pub(super) fn plans_below(root: &Path) -> Result<Vec<PathBuf>, Refusal> {
-    let folder = root.join("flights");
-    let mut found: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
-        .collect();
-    found.sort();
-    if found.is_empty() {
-        return Err(FlightsCode::NothingToRun
-            .refuse(format!("no *.toml in {}", folder.display()))
-            .into());
-    }
-    Ok(found)
-}
-
-/// A plan is named by its file, or by its name alone.
-fn resolve(named: &Path, folder: &Path) -> PathBuf {
-    if named.exists() || named.extension().is_some() {
-        named.to_owned()
-    } else {
-        folder.join(named).with_extension("toml")
-    }
-}
-
 /// What all flights of one run share.
 struct Crew {
     root: PathBuf,
@@ -277,6 +241,23 @@ struct Crew {
     jobs: usize,
     again: String,
 }
+
+/// One flight of a run.
+struct Take {
+    /// The plan's file.
+    path: PathBuf,
+    /// Recorded on an engine.
+    live: bool,
+}
+
+impl Take {
+    fn plain(path: PathBuf) -> Self {
+        Self { path, live: false }
+    }
+}
+
+/// What a flight came to, and why that was not expected, if it was not.
+type Outcome = (Verdict, Option<Refusal>);
 
 enum Mode {
     Replay {
@@ -334,18 +315,32 @@ impl Crew {
         }
     }
 
+    /// The flights of a plan: one, or a replay of each recording that there is.
+    fn takes(&self, path: &Path) -> Vec<Take> {
+        let engine = live_recording(&self.root, &stem(path));
+        if self.way != Way::Replayed || !engine.exists() {
+            return vec![Take::plain(path.to_owned())];
+        }
+        let here = recording(&self.root, &stem(path)).exists();
+        let here = here.then(|| Take::plain(path.to_owned()));
+        let path = path.to_owned();
+        here.into_iter()
+            .chain([Take { path, live: true }])
+            .collect()
+    }
+
     /// Flies plans, so many at a time. The results have the order of the plans.
-    fn fly_all(&self, plans: &[PathBuf], format: Format) -> Vec<(PlanResult, Seen)> {
+    fn fly_all(&self, plans: &[Take], format: Format) -> Vec<(PlanResult, Seen)> {
         let board = Arc::new(Board::new(plans.len(), format));
         let next = AtomicUsize::new(0);
         let landed = Mutex::new(Vec::new());
         let work = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(path) = plans.get(index) else {
+                let Some(take) = plans.get(index) else {
                     return;
                 };
-                let flown = self.fly(path, &board, format);
+                let flown = self.fly(take, &board, format);
                 if let Ok(mut landed) = landed.lock() {
                     landed.push((index, flown));
                 }
@@ -364,26 +359,26 @@ impl Crew {
         landed.into_iter().map(|(_, flown)| flown).collect()
     }
 
-    fn fly(&self, path: &Path, board: &Arc<Board>, format: Format) -> (PlanResult, Seen) {
-        let started = Instant::now();
-        let name = path
-            .file_stem()
-            .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    fn fly(&self, take: &Take, board: &Arc<Board>, format: Format) -> (PlanResult, Seen) {
+        let (started, path) = (Instant::now(), take.path.as_path());
+        let name = stem(path);
         let lines = match (&self.mode, format) {
             (Mode::Replay { .. }, _) | (_, Format::Json) => Speak::Nothing,
             (_, Format::Human) => Speak::Stages,
         };
-        let label = format!("{name}{}", self.mark);
+        let label = match take.live {
+            true => format!("{name} (live)"),
+            false => format!("{name}{}", self.mark),
+        };
         let mut progress = Progress::with(board.voice(&label, lines, self.jobs > 1));
-        let outcome = Plan::read(path).map_err(Refusal::from).and_then(|plan| {
-            let flown = self.fly_plan(&plan, &mut progress)?;
-            Ok((plan, flown))
-        });
+        let outcome = match is_agents(path) {
+            true => self.replay_agent(path, &mut progress),
+            false => self.fly_file(take, &mut progress),
+        };
         let again = format!("{} {name}", self.again);
         let (verdict, failure) = match outcome {
-            Ok((plan, verdict)) => {
-                let failure = unexpected(&plan, &verdict)
-                    .map(|refusal| Failure::of(refusal, &verdict.stage, again));
+            Ok((verdict, unexpected)) => {
+                let failure = unexpected.map(|refusal| Failure::of(refusal, &verdict.stage, again));
                 (verdict, failure)
             }
             Err(refusal) => {
@@ -397,7 +392,10 @@ impl Crew {
         board.ended(&label, failure.is_some());
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = PlanResult {
-            file: format!("flights/{name}.toml"),
+            file: match name.strip_prefix("agent-").filter(|_| is_agents(path)) {
+                Some(name) => format!("flights/{AGENTS}/{name}.toml"),
+                None => format!("flights/{name}.toml"),
+            },
             label,
             name,
             way: self.way,
@@ -409,54 +407,48 @@ impl Crew {
         (result, progress.seen)
     }
 
-    fn fly_plan(&self, plan: &Plan, progress: &mut Progress) -> Result<Verdict, Refusal> {
+    /// Flies a plan's file. Returns also why that was not expected, if it was not.
+    fn fly_file(&self, take: &Take, progress: &mut Progress) -> Result<Outcome, Refusal> {
+        let plan = Plan::read(&take.path)?;
+        let verdict = self.fly_plan(&plan, take.live, progress)?;
+        let unexpected = unexpected(&plan, &verdict);
+        Ok((verdict, unexpected))
+    }
+
+    fn replay_agent(&self, path: &Path, progress: &mut Progress) -> Result<Outcome, Refusal> {
+        let plan = AgentPlan::read(path, &self.root)?;
+        let Mode::Replay { recorders } = &self.mode else {
+            let what = "an agent flies with `flights agent run`; here its recording is replayed";
+            return Err(FlightsCode::UsageInvalid.refuse(what).into());
+        };
+        let place = recording(&self.root, &agent::recorded_as(&plan.name));
+        let player = Player::of(Transcript::open(&place, recorders)?);
+        let report = agent::replay(path, &plan, &self.root, player, progress)?;
+        let unexpected = super::agent::unexpected(&plan, &report);
+        Ok((report.verdict, unexpected))
+    }
+
+    fn fly_plan(
+        &self,
+        plan: &Plan,
+        live: bool,
+        progress: &mut Progress,
+    ) -> Result<Verdict, Refusal> {
         let order = Order::from_plan(plan, &self.root)?;
         let digest = order.digest(plan)?;
         match &self.mode {
-            Mode::Replay { recorders } => self.replay(plan, order, digest, recorders, progress),
+            Mode::Replay { recorders } => {
+                let place = match live {
+                    true => live_recording(&self.root, &plan.name),
+                    false => recording(&self.root, &plan.name),
+                };
+                let player = Player::of(Transcript::open(&place, recorders)?);
+                replay(plan, order, digest, player, progress)
+            }
             Mode::Real { host, key } => {
                 self.fly_here(plan, order, digest, (host, key.as_ref()), progress)
             }
         }
-    }
-
-    fn replay(
-        &self,
-        plan: &Plan,
-        order: Order,
-        digest: Digest,
-        recorders: &[PublicKey],
-        progress: &mut Progress,
-    ) -> Result<Verdict, Refusal> {
-        let player = Player::of(Transcript::open(
-            &recording(&self.root, &plan.name),
-            recorders,
-        )?);
-        if player.plan() != digest || player.flight() != plan.name {
-            return Err(FlightsCode::TranscriptDiverged
-                .refuse(format!(
-                    "{}: recorded with another plan, witness or lock",
-                    plan.name
-                ))
-                .into());
-        }
-        let (recorded, verdict) = (player.predicate(), player.verdict().to_owned());
-        let mut tape = Tape::replay(player);
-        let flown = flight::fly(&order, None, &mut tape, progress);
-        tape.finish(flown.word(), None, None)?;
-        let reached = flown.statement().map(Digest::of);
-        if reached != recorded || flown.word() != verdict {
-            return Err(FlightsCode::PredicateDiffers
-                .refuse(format!(
-                    "{}: recorded {verdict} {}, reached {} {}",
-                    plan.name,
-                    shown(recorded),
-                    end(&flown),
-                    shown(reached)
-                ))
-                .into());
-        }
-        Ok(flown.verdict(None))
     }
 
     fn fly_here(
@@ -486,7 +478,10 @@ impl Crew {
         }
         let mut tape = match self.record {
             true => Tape::record(Recorder::start(
-                &recording(&self.root, &plan.name),
+                &match self.way {
+                    Way::Live => live_recording(&self.root, &plan.name),
+                    _ => recording(&self.root, &plan.name),
+                },
                 &plan.name,
                 digest,
             )?),
@@ -533,118 +528,4 @@ fn hand_out(flown: Flown, order: &Order, key: &dyn Signer, out: &Path) -> Result
     };
     flight::write_verdict(out, &verdict)?;
     Ok(verdict)
-}
-
-/// How a flight ended, in full.
-fn end(flown: &Flown) -> String {
-    match flown {
-        Flown::Certified(_) => flown.word().to_owned(),
-        Flown::Refused { stage, refusal } => format!("at {stage}: {refusal}:"),
-    }
-}
-
-fn shown(digest: Option<Digest>) -> String {
-    digest.map_or_else(
-        || "no predicate".to_owned(),
-        |d| d.to_string()[..12].to_owned(),
-    )
-}
-
-/// Where the recording of a plan lies.
-pub(super) fn recording(root: &Path, name: &str) -> PathBuf {
-    root.join("flights/recordings")
-        .join(format!("{name}.flight"))
-}
-
-/// The keys of those who record: every public key beside the recordings.
-fn recorder_keys(root: &Path) -> Result<Vec<PublicKey>, Refusal> {
-    let paths = recordings(root, "pub");
-    if paths.is_empty() {
-        let place = root.join("flights/recordings");
-        let code = match recordings(root, "flight").is_empty() {
-            true => FlightsCode::TranscriptMissing,
-            false => FlightsCode::RecorderUnknown,
-        };
-        let detail = format!("{}: no recorder's key", super::input::shown(&place));
-        return Err(code.refuse(detail).into());
-    }
-    paths.iter().map(|path| key::public(path)).collect()
-}
-
-/// Before anything is recorded: what is recorded can be replayed here by whoever trusts the keys that
-/// lie there. The first who records lays down theirs.
-fn settle_recorder(root: &Path, key: &PublicKey) -> Result<(), Refusal> {
-    let folder = root.join("flights/recordings");
-    let known = match recordings(root, "pub").is_empty() {
-        false => recorder_keys(root)?,
-        true if recordings(root, "flight").is_empty() => {
-            std::fs::create_dir_all(&folder).map_err(|e| {
-                FlightsCode::TranscriptWrite.refuse(format!("{}: {e}", folder.display()))
-            })?;
-            return state::write_file(&folder.join(RECORDER), key.to_pem()?.as_bytes(), 0o644);
-        }
-        true => Vec::new(),
-    };
-    match known.iter().any(|known| known.id() == key.id()) {
-        true => Ok(()),
-        false => {
-            let detail = format!("{}: not by {}", super::input::shown(&folder), key.id());
-            Err(FlightsCode::RecorderOther.refuse(detail).into())
-        }
-    }
-}
-
-/// What lies beside the recordings with this ending, sorted.
-fn recordings(root: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root.join("flights/recordings"));
-    let mut paths: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == ending))
-        .collect();
-    paths.sort();
-    paths
-}
-
-/// The public key of whoever recorded here first.
-const RECORDER: &str = "recorder.pub";
-
-/// Whether the verdict is another one than the plan expects.
-fn unexpected(plan: &Plan, verdict: &Verdict) -> Option<Refusal> {
-    let expect = &plan.expect;
-    let stage = expect.stage.as_deref().unwrap_or(&verdict.stage);
-    let same =
-        verdict.verdict == expect.verdict && verdict.code == expect.code && verdict.stage == stage;
-    let broken = verdict.code.as_deref().and_then(registry::find);
-    if let Some(explanation) = broken.filter(|e| !same && !speaks_of_the_candidate(e.fault)) {
-        // What is missing here says nothing about the candidate, and has its own hint.
-        return Some(Refusal {
-            explanation,
-            detail: verdict.detail.clone(),
-            notes: verdict.notes.clone(),
-        });
-    }
-    (!same).then(|| {
-        let said = |decision: Decision, stage: &str, code: Option<&str>| match code {
-            Some(code) => format!("{code} at {stage}"),
-            None => serde_json::to_string(&decision)
-                .unwrap_or_default()
-                .trim_matches('"')
-                .to_owned(),
-        };
-        FlightsCode::VerdictUnexpected
-            .refuse(format!(
-                "expected {}, got {}: {}",
-                said(expect.verdict, stage, expect.code.as_deref()),
-                said(verdict.verdict, &verdict.stage, verdict.code.as_deref()),
-                verdict.detail
-            ))
-            .into()
-    })
-}
-
-fn speaks_of_the_candidate(fault: Fault) -> bool {
-    matches!(fault, Fault::Input | Fault::Evidence | Fault::Policy)
 }

@@ -41,7 +41,7 @@ use flightproof_certifier::lineage::{Ancestor, descent};
 use flightproof_certifier::narrowing::{NarrowedClaim, Narrowing};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::{CertifierCode, dependency, fence};
-use flightproof_core::{Bytes, Decision, Fault, Refusal, Verdict};
+use flightproof_core::{Decision, Fault, Refusal, Verdict};
 use flightproof_evidence::{Captured, Closed, Package};
 use flightproof_session::profile::Profile;
 use flightproof_session::{Session, crates, observe};
@@ -305,21 +305,8 @@ impl Flight<'_> {
 
     /// Entropy and clock are taken once and are part of the recording.
     fn draw(&mut self) -> Result<([u8; 32], u64), Ended> {
-        let entropy: Bytes = self
-            .tape
-            .exchange("entropy", &(), || {
-                crate::state::entropy().map(|e| Bytes(e.to_vec()))
-            })
-            .map_err(at("plan"))?;
-        let now = self
-            .tape
-            .exchange("clock", &(), || Ok(crate::state::unix_seconds()))
-            .map_err(at("plan"))?;
-        let entropy = <[u8; 32]>::try_from(&entropy[..])
-            .map_err(|_| {
-                FlightsCode::TranscriptBroken.refuse("entropy of another length than 32 bytes")
-            })
-            .map_err(at("plan"))?;
+        let entropy = self.tape.entropy().map_err(at("plan"))?;
+        let now = self.tape.clock().map_err(at("plan"))?;
         Ok((entropy, now))
     }
 
@@ -556,7 +543,7 @@ pub(crate) fn tree<'a>(unpacked: &'a paws::Unpacked<'a>) -> Tree<'a> {
 }
 
 /// What a recording does not answer must be asked of a host, and a replay has none.
-fn needed(host: Option<&Host>) -> Result<&Host, Refusal> {
+pub(crate) fn needed(host: Option<&Host>) -> Result<&Host, Refusal> {
     host.ok_or_else(|| {
         FlightsCode::TranscriptDiverged
             .refuse("the replay reached for the host")

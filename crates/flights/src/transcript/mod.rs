@@ -84,6 +84,29 @@ impl Tape {
         }
     }
 
+    /// 32 bytes that nobody could know.
+    ///
+    /// # Errors
+    /// As [`Tape::exchange`]; `TRANSCRIPT_BROKEN` for another number of bytes.
+    pub fn entropy(&mut self) -> Result<[u8; 32], Refusal> {
+        let drawn: Bytes = self.exchange("entropy", &(), || {
+            crate::state::entropy().map(|e| Bytes(e.to_vec()))
+        })?;
+        <[u8; 32]>::try_from(&drawn[..]).map_err(|_| {
+            crate::FlightsCode::TranscriptBroken
+                .refuse("entropy of another length than 32 bytes")
+                .into()
+        })
+    }
+
+    /// The time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Tape::exchange`].
+    pub fn clock(&mut self) -> Result<u64, Refusal> {
+        self.exchange("clock", &(), || Ok(crate::state::unix_seconds()))
+    }
+
     /// Opens the session: a real one, one that is written down, or the recorded one.
     ///
     /// # Errors

@@ -82,13 +82,19 @@ impl Player {
         }
     }
 
-    /// Takes out everything that was asked of the session, for a fake one to answer.
+    /// Takes out everything that was asked of the session, for a fake one to answer. What else was asked
+    /// while it was open stays, in its order.
     ///
     /// # Errors
     /// `TRANSCRIPT_BROKEN` if the session was not closed or its exchanges make no sense.
     pub fn session(&mut self, attestation: Attestation) -> Result<Recording, Refusal> {
         let mut steps = VecDeque::new();
+        let mut beside = Vec::new();
         while let Some(exchange) = self.transcript.exchanges.pop_front() {
+            if BESIDE_SESSIONS.contains(&exchange.op.as_str()) {
+                beside.push(exchange);
+                continue;
+            }
             let line = exchange.line;
             let input = self.transcript.attach(line, exchange.input)?;
             let Answer::Ok(answer) = exchange.answer else {
@@ -106,6 +112,9 @@ impl Player {
                     events: self.typed(line, answer)?,
                 }),
                 "close" => {
+                    beside.into_iter().rev().for_each(|exchange| {
+                        self.transcript.exchanges.push_front(exchange);
+                    });
                     return Ok(Recording {
                         attestation,
                         steps,
@@ -175,6 +184,9 @@ impl Player {
         Ok(exchange)
     }
 }
+
+/// What is asked of others than the session while one is open.
+const BESIDE_SESSIONS: [&str; 2] = ["clock", "capture"];
 
 /// The first place where two documents differ, as a JSON pointer, with both texts.
 fn first_difference(place: &str, a: &Value, b: &Value) -> (String, String, String) {

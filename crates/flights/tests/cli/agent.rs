@@ -705,3 +705,120 @@ fn a_flight_that_is_killed_while_its_commit_is_judged_keeps_the_bundle_and_the_n
     environment.nothing_is_left();
     assert_eq!(environment.money(), (4 * PAID, 0));
 }
+
+/// A project with one agent's plan, and its flight recorded: the machine it flew on is gone.
+fn recorded(plan: &str) -> Environment {
+    let (machine, project) = (machine(), Environment::new());
+    let (from, root) = (workspace(), project.path("root"));
+    for folder in ["fixtures/agent", "fixtures/pricing", "flights/witness"] {
+        copy(&from.join(folder), &root.join(folder));
+    }
+    fs::create_dir_all(root.join("flights/agent")).unwrap();
+    fs::create_dir_all(root.join("flights/recordings")).unwrap();
+    for file in [&format!("{plan}.toml"), "policy.json"] {
+        let inner = Path::new("flights/agent").join(file);
+        fs::copy(from.join(&inner), root.join(&inner)).unwrap();
+    }
+    let file = root.join(format!("flights/agent/{plan}.toml"));
+    let (file, root) = (file.to_str().unwrap(), root.to_str().unwrap());
+    let run = machine.flights(&[
+        "agent", "run", file, "--root", root, "--record", "--out", "out",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let public = fs::read(machine.public_key()).unwrap();
+    fs::write(project.path("root/flights/recordings/recorder.pub"), public).unwrap();
+    project
+}
+
+impl Environment {
+    /// Replays everything that is recorded, on a machine with nothing installed.
+    fn replayed(&self) -> Run {
+        fs::create_dir_all(self.path("root/flights")).unwrap();
+        let root = self.path("root").display().to_string();
+        let mut command = self.command(&["run", "--root", &root, "--format", "json"]);
+        self.run(command.env("PATH", self.path("empty")))
+    }
+}
+
+#[test]
+fn a_recorded_flight_of_an_agent_replays_where_nothing_is_installed() {
+    for (plan, verdict) in [("fix-after-feedback", "held"), ("outside-grant", "refused")] {
+        let project = recorded(plan);
+        // There has to be a plan of another kind, for a run without names.
+        let placeholder = "flights/hostile-outside-grant.toml";
+        fs::copy(
+            workspace().join(placeholder),
+            project.path("root").join(placeholder),
+        )
+        .unwrap();
+        let run = project.replayed();
+        let flights = run.json()["flights"].as_array().unwrap().clone();
+        let agent = flights
+            .iter()
+            .find(|flight| flight["name"] == format!("agent-{plan}"));
+        let agent = agent.unwrap_or_else(|| panic!("{}", run.text));
+        assert_eq!(agent["failure"], Value::Null, "{}", run.text);
+        assert_eq!(agent["verdict"]["verdict"], verdict, "{}", run.text);
+        assert!(project.listing("tmp").is_empty());
+        let log = project.state().join("log");
+        assert!(!log.exists(), "a replay is no event");
+
+        // The same task in other words is another flight.
+        let file = project.path(&format!("root/flights/agent/{plan}.toml"));
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("Orders of", "Orders  of")).unwrap();
+        let named = format!("agent-{plan}");
+        let root = project.path("root").display().to_string();
+        let other = project.flights(&["run", "--root", &root, &named]);
+        assert_eq!(other.code, 11, "{}", other.text);
+        assert!(
+            other.stdout.contains("flights/TRANSCRIPT_DIVERGED"),
+            "{}",
+            other.text
+        );
+        let real = project.flights(&["run", "--root", &root, "--local", &named]);
+        assert_ne!(real.code, 0, "{}", real.text);
+    }
+}
+
+#[test]
+fn an_agents_recording_with_another_end_of_its_program_is_found_out() {
+    let project = recorded("honest-fix");
+    let place = project.path("root/flights/recordings/agent-honest-fix.flight");
+    let mut lines = crate::forge::lines(&place);
+    let starts = |line: &Value| line["v"]["role"] == "agent" && line["v"]["program"] != "/bin/sh";
+    let runs: Vec<usize> = (0..lines.len()).filter(|at| starts(&lines[*at])).collect();
+    let last = runs.last().unwrap() + 1;
+    assert_eq!(lines[last]["v"]["status"]["code"], 0, "{}", lines[last]);
+    lines[last]["v"]["status"]["code"] = 3.into();
+    lines
+        .last_mut()
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .remove("root");
+    let key = crate::transcript::key();
+    crate::forge::seal(&place, &lines, &key);
+    let public = key.public().to_pem().unwrap();
+    fs::write(place.with_file_name("recorder.pub"), public).unwrap();
+    let root = project.path("root").display().to_string();
+    let run = project.flights(&["run", "--root", &root, "agent-honest-fix"]);
+    assert_eq!(run.code, 11, "{}", run.text);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_not_recorded() {
+    let environment = machine();
+    let run = environment.agent("honest-fix", &["--record", "--attempts", "1"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    let plan = fs::read_to_string(workspace().join("flights/agent/honest-fix.toml")).unwrap();
+    let online = plan.replace(
+        "offline = true",
+        "endpoints = [\"POST http://127.0.0.1:1/v1/messages\"]",
+    );
+    assert_ne!(online, plan);
+    let file = environment.write("plans/honest-fix.toml", &online);
+    let run = environment.agent(&file, &["--record", "--format", "json"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    assert_eq!(run.json()["code"], "flights/USAGE_INVALID", "{}", run.text);
+}

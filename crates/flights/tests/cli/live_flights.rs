@@ -74,7 +74,8 @@ fn a_flight_is_flown_live_recorded_and_replayed_without_the_engine() {
     assert_eq!(run.code, 0, "{}", run.text);
     assert_eq!(engine(&environment), before);
     // The engine's own facts are in the recording, and the image is what the certificate names.
-    let transcript = environment.path("root/flights/recordings/pricing.flight/transcript.jsonl");
+    let transcript =
+        environment.path("root/flights/recordings/pricing.live.flight/transcript.jsonl");
     let transcript = std::fs::read_to_string(transcript).unwrap();
     let digest = image.trim_start_matches("sha256:");
     for fact in ["\"backend\":\"docker\"", "interface 1.", digest] {

@@ -26,6 +26,7 @@ fn a_machine_that_can_fly_passes_the_doctor() {
             "bubblewrap",
             "toolchain",
             "state",
+            "clock",
             "session",
             "engine",
             "leftovers"
@@ -56,6 +57,7 @@ fn the_doctor_says_how_to_mend_what_is_missing() {
     MISSING  toolchain   flights/TOOLCHAIN_MISSING: rustc: No such file or directory (os error 2)
              fix: install one with rustup, or name its directory with --toolchain DIR
     ok       state       $TREE/home/.local/state/flightproof
+    ok       clock       not behind this program, nor what was booked
     MISSING  session     flights/PROGRAM_MISSING: git (apt-get install git)
              fix: install the Debian package the message names
     absent   engine      session/ENGINE_MISSING: unix:///nonexistent/engine.sock: No such file or directory (os error 2)

@@ -156,7 +156,7 @@ fn what_needs_no_session_is_printed_as_its_schema_says() {
         ("mutants", &["mutate", "--repo", &repo, "--list"]),
         ("witness-check", &["witness", "check", witness]),
         ("archive", &["archive", "pack", &repo, "-o", "a.paws"]),
-        ("archive", &["archive", "list", "a.paws"]),
+        ("archive", &["archive", "inspect", "a.paws"]),
         (
             "bundle",
             &[

@@ -3,6 +3,8 @@
 mod check;
 mod run;
 
+pub(super) use run::unexpected;
+
 use crate::show::Format;
 use clap::Subcommand;
 use flightproof_core::{Exit, Refusal};

@@ -3,11 +3,14 @@
 use super::super::input;
 use super::super::key::{self, SignerArgs};
 use crate::agent::{self, AgentPlan, Asked, Recovered, Report, Sortie};
+use crate::command::run::{recording, settle_recorder};
 use crate::flight::{self, Backend, Host};
 use crate::show::{self, Format, Progress, Speak};
+use crate::transcript::{Recorder, Tape};
 use crate::{FlightsCode, state};
 use clap::Args;
 use flightproof_core::{Exit, Refusal, Verdict};
+use flightproof_ledger::{HoldState, Ledger};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +32,10 @@ pub(in super::super) struct RunArgs {
     /// key although it is not the provider's own (repeatable).
     #[arg(long, value_name = "HOST")]
     key_for: Vec<String>,
+    /// Write a recording, which `flights run` replays: flights/recordings/agent-NAME.flight below the root.
+    /// For plans without endpoints.
+    #[arg(long, conflicts_with_all = ["admit", "attempts"])]
+    record: bool,
     /// What paths in the plan are relative to.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
@@ -76,10 +83,17 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
         attempts: args.attempts,
         admit: args.admit.as_deref(),
         key_for: &args.key_for,
-        key: key.as_ref(),
+        key: Some(key.as_ref()),
         out: &args.out,
     };
-    let sortie = match Sortie::prepare(asked, &host) {
+    let tape = match args.record {
+        true => {
+            settle_recorder(&root, &key.public_key())?;
+            Tape::record(recorder(&args.plan, &plan, &root)?)
+        }
+        false => Tape::Off,
+    };
+    let sortie = match Sortie::prepare(asked, Some(&host), tape) {
         Ok(sortie) => sortie,
         Err(refusal) => {
             let verdict = Verdict::refused("plan", &refusal);
@@ -88,11 +102,47 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
             return expected(&plan, &refused_at_start(&refusal), refusal.exit(), format);
         }
     };
-    let report = sortie.fly(&mut Progress::new(speak));
+    let (report, _) = host.leaving_nothing(|| sortie.fly(&mut Progress::new(speak)))?;
     flight::write_verdict(&args.out, &report.verdict)?;
     write_report(&report, args)?;
     print(&report, format);
+    if let Some(left) = open_holds(&host.ledger()?, report.name.as_str())? {
+        // What came of the flight stands above; that its money is still open is said beside it.
+        show::aside(&left);
+        return Ok(match report.exit {
+            Exit::Passed => left.exit(),
+            failed => failed,
+        });
+    }
     expected(&plan, &came_to(&report), report.exit, format)
+}
+
+/// Starts the recording of a plan.
+fn recorder(file: &Path, plan: &AgentPlan, root: &Path) -> Result<Recorder, Refusal> {
+    if !plan.agent.endpoints.is_empty() {
+        let what = "a way to a provider cannot be recorded: record a plan without endpoints";
+        return Err(FlightsCode::UsageInvalid.refuse(what).into());
+    }
+    let name = agent::recorded_as(&plan.name);
+    let place = recording(root, &name);
+    Recorder::start(&place, &name, agent::binding(file, plan, root)?)
+}
+
+/// Holds of a flight that ended which are neither settled, nor released, nor kept as unknown.
+fn open_holds(ledger: &Ledger, parent: &str) -> Result<Option<Refusal>, Refusal> {
+    let live = ledger.spending(state::unix_seconds())?.live;
+    let of_flight = live.iter().filter(|hold| {
+        let (parent_of, open) = (&hold.parent, hold.state != HoldState::Unknown);
+        open && parent_of
+            .as_ref()
+            .is_some_and(|(name, _)| name.as_str() == parent)
+    });
+    let named: Vec<String> = of_flight
+        .map(|hold| format!("hold {}, {}", hold.run, hold.state.word()))
+        .collect();
+    let refuse =
+        || FlightsCode::FlightLeaked.refuse(format!("{} left: {}", named.len(), named.join(", ")));
+    Ok((!named.is_empty()).then(|| refuse().into()))
 }
 
 /// Agents work on this machine, and so does their judge.
@@ -115,6 +165,11 @@ fn refused_at_start(refusal: &Refusal) -> CameTo<'static> {
     }
 }
 
+/// Why a flight did not come to what its plan expects, if it expects something.
+pub(in super::super) fn unexpected(plan: &AgentPlan, report: &Report) -> Option<Refusal> {
+    differs(plan, &came_to(report))
+}
+
 fn came_to(report: &Report) -> CameTo<'_> {
     CameTo {
         attempts: report.attempts.len(),
@@ -130,31 +185,15 @@ fn expected(
     exit: Exit,
     format: Format,
 ) -> Result<Exit, Refusal> {
-    let Some(expect) = &plan.expect else {
+    if plan.expect.is_none() {
         return Ok(exit);
-    };
-    let last = expect.last.as_deref();
-    let same = expect.attempts == found.attempts
-        && expect.code.as_deref() == found.code
-        && (last.is_none() || last == found.last);
-    if same {
+    }
+    let Some(unexpected) = differs(plan, found) else {
         if format == Format::Human {
             show::print("  as the plan expects");
         }
         return Ok(Exit::Passed);
-    }
-    let said = |attempts: usize, code: Option<&str>, last: Option<&str>| {
-        format!(
-            "{} after {attempts} attempts, the last {}",
-            code.unwrap_or("certified"),
-            last.unwrap_or("unsaid")
-        )
     };
-    let unexpected = Refusal::from(FlightsCode::VerdictUnexpected.refuse(format!(
-        "expected {}, got {}",
-        said(expect.attempts, expect.code.as_deref(), last),
-        said(found.attempts, found.code, found.last)
-    )));
     match format {
         Format::Human => Err(unexpected),
         // What came of the flight is the one document; that it was not expected is said beside it.
@@ -163,6 +202,30 @@ fn expected(
             Ok(unexpected.exit())
         }
     }
+}
+
+fn differs(plan: &AgentPlan, found: &CameTo<'_>) -> Option<Refusal> {
+    let expect = plan.expect.as_ref()?;
+    let last = expect.last.as_deref();
+    let same = expect.attempts == found.attempts
+        && expect.code.as_deref() == found.code
+        && (last.is_none() || last == found.last);
+    if same {
+        return None;
+    }
+    let said = |attempts: usize, code: Option<&str>, last: Option<&str>| {
+        format!(
+            "{} after {attempts} attempts, the last {}",
+            code.unwrap_or("certified"),
+            last.unwrap_or("unsaid")
+        )
+    };
+    let told = format!(
+        "expected {}, got {}",
+        said(expect.attempts, expect.code.as_deref(), last),
+        said(found.attempts, found.code, found.last)
+    );
+    Some(FlightsCode::VerdictUnexpected.refuse(told).into())
 }
 
 fn print(report: &Report, format: Format) {
@@ -205,4 +268,45 @@ pub(super) fn recover(args: &RecoverArgs, format: Format) -> Result<Exit, Refusa
         false => lines.iter().for_each(|line| show::print(line)),
     }
     Ok(Exit::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flightproof_core::{Digest, MicroUsd};
+    use flightproof_ledger::{Cap, HoldSize, Reserve, Scope};
+
+    #[test]
+    fn a_hold_that_a_flight_leaves_open_is_found_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(&dir.path().join("ledger")).unwrap();
+        ledger
+            .state_cap(Scope::Total, Cap::usd(MicroUsd::MAX), 1)
+            .unwrap();
+        let one = MicroUsd::from_micros(1_000_000).unwrap();
+        let (run, parent) = ("run-1".parse().unwrap(), "loop-1".parse().unwrap());
+        let reserve = Reserve {
+            run,
+            request: Digest::of(b"request"),
+            size: HoldSize::for_limit(one, MicroUsd::ZERO, 1).unwrap(),
+            parent: Some((parent, MicroUsd::MAX)),
+        };
+        ledger.reserve(&reserve, 1).unwrap();
+        let found = |ledger: &Ledger| {
+            let left = open_holds(ledger, "loop-1").unwrap().unwrap();
+            assert_eq!(left.code(), "flights/FLIGHT_LEAKED");
+            left.detail
+        };
+        assert_eq!(found(&ledger), "1 left: hold run-1, reserved");
+        ledger.start_run(&reserve.run, 2).unwrap();
+        assert_eq!(found(&ledger), "1 left: hold run-1, running");
+        assert_eq!(
+            open_holds(&ledger, "loop-2").unwrap(),
+            None,
+            "another flight's"
+        );
+        // What nobody knows stays until somebody resolves it: that is no leak.
+        ledger.lose_run(&reserve.run, 3).unwrap();
+        assert_eq!(open_holds(&ledger, "loop-1").unwrap(), None);
+    }
 }
