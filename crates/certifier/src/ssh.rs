@@ -148,6 +148,56 @@ mod tests {
         assert_eq!(read_public_blob(&longer), None);
     }
 
+    /// The strings of an armoured signature, after its magic and version.
+    fn opened(armour: &str) -> Vec<Vec<u8>> {
+        let mut lines: Vec<&str> = armour.lines().collect();
+        assert_eq!(lines.remove(0), "-----BEGIN SSH SIGNATURE-----");
+        assert_eq!(lines.pop(), Some("-----END SSH SIGNATURE-----"));
+        assert!(lines.iter().all(|line| line.len() <= COLUMNS));
+        let blob = STANDARD.decode(lines.concat()).unwrap();
+        let mut rest = blob.strip_prefix(b"SSHSIG\0\0\0\x01").unwrap();
+        std::iter::from_fn(|| take(&mut rest).map(<[u8]>::to_vec)).collect()
+    }
+
+    #[test]
+    fn a_signature_is_of_one_purpose_and_of_these_bytes() {
+        let key = SecretKey::from_seed([7; 32]);
+        let of_file = opened(&sign_file(b"bytes", &key).unwrap());
+        let of_commit = opened(&sign_commit(b"bytes", &key).unwrap());
+        for (strings, namespace) in [(&of_file, NAMESPACE), (&of_commit, COMMIT)] {
+            let [public, purpose, reserved, hash, signature] = strings.as_slice() else {
+                panic!("{strings:?}");
+            };
+            assert_eq!(read_public_blob(public), Some(key.public()));
+            assert_eq!(
+                (purpose.as_slice(), reserved.as_slice()),
+                (namespace.as_bytes(), &b""[..])
+            );
+            assert_eq!(hash, b"sha512");
+            let signature_of = read_signature(signature).unwrap();
+            let other = if namespace == COMMIT {
+                NAMESPACE
+            } else {
+                COMMIT
+            };
+            let holds = |namespace, bytes| {
+                key.public()
+                    .verifies(&covered(namespace, bytes), &signature_of)
+            };
+            assert!(holds(namespace, b"bytes"));
+            assert!(!holds(other, b"bytes") && !holds(namespace, b"other"));
+            for bad in [
+                &signature[1..],
+                &signature[..signature.len() - 1],
+                &[],
+                public,
+            ] {
+                assert_eq!(read_signature(bad), None);
+            }
+        }
+        assert!(public_line(&key.public()).starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5"));
+    }
+
     #[test]
     fn a_string_longer_than_what_is_there_is_none() {
         let mut bytes: &[u8] = &[0, 0, 0, 2, 1];

@@ -80,6 +80,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Explanation, Fault};
 
     #[test]
     fn the_json_shape_is_the_promised_one() {
@@ -88,5 +89,33 @@ mod tests {
             serde_json::to_string(&held).unwrap(),
             r#"{"schema":"flightproof/verdict/1","verdict":"held","stage":"certify","detail":"held"}"#
         );
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_code_hint_and_notes_and_ends_with_ten() {
+        const WHY: Explanation = Explanation {
+            code: "test/FIRST",
+            fault: Fault::Input,
+            happened: "it was first",
+            why: "one must be",
+            todo: "be second",
+        };
+        let refusal = Refusal {
+            explanation: &WHY,
+            detail: "the first".to_owned(),
+            notes: vec!["of two".to_owned()],
+        };
+        let refused = Verdict::refused("judge", &refusal);
+        assert_eq!(
+            serde_json::to_string(&refused).unwrap(),
+            r#"{"schema":"flightproof/verdict/1","verdict":"refused","code":"test/FIRST","stage":"judge","detail":"the first","hint":"be second","notes":["of two"]}"#
+        );
+        assert_eq!(refused.exit().code(), 10);
+        let read: Verdict =
+            serde_json::from_str(&serde_json::to_string(&refused).unwrap()).unwrap();
+        assert_eq!(read, refused);
+        for decision in [Decision::Admitted, Decision::Held, Decision::Accepted] {
+            assert_eq!(Verdict::passed(decision, "x", "").exit().code(), 0);
+        }
     }
 }

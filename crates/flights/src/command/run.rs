@@ -281,7 +281,7 @@ impl Crew {
         let (mode, jobs) = if let Some(backend) = backend {
             let key = key::signer(&args.signer)?;
             if args.record {
-                settle_recorder(&root, &key.public_key())?;
+                settle_recorder(root, &key.public_key())?;
             }
             let host = Box::new(Host::prepare(backend)?);
             show::recovered(&host.recover()?);

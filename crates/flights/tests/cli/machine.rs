@@ -110,7 +110,7 @@ fn a_state_directory_that_others_may_write_is_not_used() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: mode 777 lets others write"]}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: mode 777 lets others write"]}
     "#);
     fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
@@ -119,7 +119,7 @@ fn a_state_directory_that_others_may_write_is_not_used() {
         assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: it belongs to another user"]}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: it belongs to another user"]}
     "#);
     }
 }
@@ -132,7 +132,7 @@ fn an_output_directory_that_cannot_be_made_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/out: File exists (os error 17)","hint":"check permissions and free space, or set FLIGHTPROOF_STATE to a directory of your own"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/out: File exists (os error 17)","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
     "#);
 }
 
@@ -259,7 +259,7 @@ fn an_auditor_reads_a_state_directory_that_cannot_be_written_to() {
     }
     let changing = with_evidence(&environment, &["spend", "start", "a", "--format", "json"]);
     assert_eq!(changing.code, 21, "{}", changing.text);
-    assert_eq!(changing.json()["code"], "ledger/LEDGER_NOT_DURABLE");
+    assert_eq!(changing.json()["code"], "ledger/LEDGER_UNREADABLE");
     assert_eq!(environment.listing(state.to_str().unwrap()), before);
     assert_eq!(environment.listing("tmp").len(), 0);
 }

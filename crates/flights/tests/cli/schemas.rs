@@ -172,7 +172,7 @@ fn what_needs_no_session_is_printed_as_its_schema_says() {
                 "a.bundle",
             ],
         ),
-        ("import-recovery", &["import", "--repo", &repo, "--recover"]),
+        ("import-recovery", &["import", "recover", "--repo", &repo]),
         ("explain", &["explain", "archive/PREFIX_CONFLICT"]),
         ("verdict", &["cert", "show", "nowhere"]),
     ];

@@ -9,6 +9,7 @@ use crate::show::{self, Format, Progress, Speak};
 use crate::transcript::{Recorder, Tape};
 use crate::{FlightsCode, state};
 use clap::Args;
+use flightproof_certifier::key::PublicKey;
 use flightproof_core::{Exit, Refusal, Verdict};
 use flightproof_ledger::{HoldState, Ledger};
 use serde_json::json;
@@ -87,10 +88,7 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
         out: &args.out,
     };
     let tape = match args.record {
-        true => {
-            settle_recorder(&root, &key.public_key())?;
-            Tape::record(recorder(&args.plan, &plan, &root)?)
-        }
+        true => Tape::record(recorder(&args.plan, &plan, &root, &key.public_key())?),
         false => Tape::Off,
     };
     let sortie = match Sortie::prepare(asked, Some(&host), tape) {
@@ -118,11 +116,17 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
 }
 
 /// Starts the recording of a plan.
-fn recorder(file: &Path, plan: &AgentPlan, root: &Path) -> Result<Recorder, Refusal> {
+fn recorder(
+    file: &Path,
+    plan: &AgentPlan,
+    root: &Path,
+    key: &PublicKey,
+) -> Result<Recorder, Refusal> {
     if !plan.agent.endpoints.is_empty() {
         let what = "a way to a provider cannot be recorded: record a plan without endpoints";
         return Err(FlightsCode::UsageInvalid.refuse(what).into());
     }
+    settle_recorder(root, key)?;
     let name = agent::recorded_as(&plan.name);
     let place = recording(root, &name);
     Recorder::start(&place, &name, agent::binding(file, plan, root)?)
