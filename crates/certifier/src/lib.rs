@@ -2,14 +2,17 @@
 //! a process; what must be compiled or run is asked for and answered by others.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod classes;
 mod code;
 mod consistency;
 mod flat;
+mod matching;
 mod population;
 #[cfg(test)]
 mod samples;
 mod scan;
+mod standing;
 
 pub mod admission;
 pub mod certificate;

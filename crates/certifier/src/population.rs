@@ -4,7 +4,7 @@
 pub(crate) mod beside;
 mod layout;
 
-use crate::lines::{changed_data_lines, changed_lines, is_rust};
+use crate::lines::{changed_data_lines, changed_lines, is_rust, touched_lines};
 use crate::mutation::{EditedFile, FileRole, MutationInput, Purpose, abroad};
 use crate::tree::Tree;
 use flightproof_core::{Bytes, RelPath};
@@ -29,11 +29,12 @@ pub(crate) fn input(changes: &[Change], tree: &Tree<'_>, seed: [u8; 32]) -> Muta
         if package.old_edition {
             roots.extend(package.roots(tree));
         }
+        let old = change.old.as_ref().map(|old| &old.content[..]);
         files.push(EditedFile {
             path: change.path.clone(),
             text: new.content.clone(),
             old: change.old.as_ref().map(|old| old.content.clone()),
-            lines: lines_of(change),
+            lines: changed_lines(old, &new.content),
             role: package.role(tree, &change.path),
             features: package.features(tree),
         });
@@ -55,7 +56,7 @@ pub(crate) fn lines_of(change: &Change) -> BTreeSet<u32> {
     };
     let old = change.old.as_ref().map(|old| &old.content[..]);
     if is_rust(&change.path) {
-        changed_lines(old, &new.content)
+        touched_lines(old, &new.content)
     } else {
         changed_data_lines(old, &new.content)
     }

@@ -3,6 +3,8 @@
 //! Total over any bytes: a text that is no Rust gets some answer, never a failure. It decides
 //! nothing about safety by itself; the parser's own lexer does that in [`crate::tokens`].
 
+use crate::blocks::{Block, Blocks};
+
 /// The state the lexer is in where a line starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LineStart {
@@ -17,47 +19,64 @@ pub(crate) enum LineStart {
 }
 
 /// One line and what stands on it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ScannedLine<'a> {
     /// Its bytes, the line end included.
     pub(crate) bytes: &'a [u8],
     /// Where it starts.
     pub(crate) start: LineStart,
-    /// The line, from 0, of the innermost bracket that is open where it starts.
-    pub(crate) opener: Option<usize>,
+    /// The innermost bracket that is open where it starts.
+    pub(crate) block: usize,
+    /// Attributes of what it goes on with.
+    pub(crate) under: String,
     /// Whether anything but white space and comments is on it.
     pub(crate) has_code: bool,
+    /// Whether a name or literal is on it that is no keyword and part of no attribute or import:
+    /// something that may have a mutant.
+    pub(crate) says: bool,
+    /// Its tokens, documentation included: lines with the same ones differ in their looks only.
+    pub(crate) tokens: Vec<u8>,
+}
+
+/// The lines of a text and the brackets they stand in.
+pub(crate) struct Scanned<'a> {
+    pub(crate) lines: Vec<ScannedLine<'a>>,
+    pub(crate) blocks: Vec<Block>,
 }
 
 /// Every line of a text.
-pub(crate) fn scan(text: &[u8]) -> Vec<ScannedLine<'_>> {
+pub(crate) fn scan(text: &[u8]) -> Scanned<'_> {
     let mut state = LineStart::Code;
     let mut lines = Vec::new();
-    let mut open = Vec::new();
+    let mut blocks = Blocks::new();
     let shebang = is_shebang(text);
     for bytes in text.split_inclusive(|byte| *byte == b'\n') {
-        let start = state;
-        let opener = open.last().copied();
-        let has_code = if lines.is_empty() && shebang {
-            false
-        } else {
+        let number = lines.len();
+        blocks.begin_line(number);
+        let mut line = ScannedLine {
+            bytes,
+            start: state,
+            block: blocks.innermost(),
+            under: blocks.attributes().to_owned(),
+            has_code: false,
+            says: false,
+            tokens: Vec::new(),
+        };
+        if !(number == 0 && shebang) {
             Line {
                 rest: bytes,
-                number: lines.len(),
                 state: &mut state,
-                open: &mut open,
-                has_code: false,
+                blocks: &mut blocks,
+                line: &mut line,
             }
-            .read()
-        };
-        lines.push(ScannedLine {
-            bytes,
-            start,
-            opener,
-            has_code,
-        });
+            .read();
+        }
+        lines.push(line);
     }
-    lines
+    Scanned {
+        lines,
+        blocks: blocks.all,
+    }
 }
 
 /// Whether a text begins with a line that the compiler skips: `#!/bin/sh` is skipped, `#![attribute]`
@@ -119,14 +138,25 @@ fn after_block(text: &[u8]) -> &[u8] {
 
 struct Line<'a, 's> {
     rest: &'a [u8],
-    number: usize,
     state: &'s mut LineStart,
-    open: &'s mut Vec<usize>,
-    has_code: bool,
+    blocks: &'s mut Blocks,
+    line: &'s mut ScannedLine<'a>,
 }
 
+/// Words that carry no mutant by themselves.
+const KEYWORDS: &[&[u8]] = &[
+    b"let", b"mut", b"ref", b"if", b"else", b"loop", b"match", b"while", b"for", b"in", b"move",
+    b"unsafe", b"async", b"const", b"_", b"as", b"pub", b"crate", b"self",
+];
+
+/// Operators of several characters, the longest first.
+const OPERATORS: &[&[u8]] = &[
+    b"<<=", b">>=", b"...", b"..=", b"&&", b"||", b"==", b"!=", b"<=", b">=", b"->", b"=>", b"::",
+    b"..", b"+=", b"-=", b"*=", b"/=", b"%=", b"^=", b"&=", b"|=", b"<<", b">>",
+];
+
 impl Line<'_, '_> {
-    fn read(mut self) -> bool {
+    fn read(mut self) {
         while let Some(&first) = self.rest.first() {
             let used = match *self.state {
                 LineStart::Code => self.code(first),
@@ -136,36 +166,80 @@ impl Line<'_, '_> {
             };
             self.rest = self.rest.get(used..).unwrap_or_default();
         }
-        self.has_code
+    }
+
+    /// Writes a new token down.
+    fn token(&mut self, length: usize) -> String {
+        let token = self.rest.get(..length).unwrap_or(self.rest);
+        self.line.tokens.push(SEPARATOR);
+        self.line.tokens.extend_from_slice(token);
+        String::from_utf8_lossy(token).into_owned()
+    }
+
+    /// Goes on with the token before. A line end is one, whatever its bytes.
+    fn more(&mut self, length: usize) -> usize {
+        let part = self.rest.get(..length).unwrap_or(self.rest);
+        if !(part == b"\r" && self.rest.get(1) == Some(&b'\n')) {
+            self.line.tokens.extend_from_slice(part);
+        }
+        length
     }
 
     /// Each reader takes one piece off the line and says how many bytes it was.
     fn code(&mut self, first: u8) -> usize {
         if self.rest.starts_with(b"//") {
+            let said = self.rest.starts_with(b"//!")
+                || self.rest.starts_with(b"///") && !self.rest.starts_with(b"////");
+            if said {
+                self.token(self.rest.trim_ascii_end().len());
+            }
             return self.rest.len();
         }
         if self.rest.starts_with(b"/*") {
             *self.state = LineStart::Comment(1);
+            self.token(2);
             return 2;
         }
-        self.has_code |= !first.is_ascii_whitespace();
+        if first.is_ascii_whitespace() {
+            return 1;
+        }
+        self.line.has_code = true;
         match first {
             b'(' | b'[' | b'{' => {
-                self.open.push(self.number);
+                self.token(1);
+                self.blocks.open(char::from(first));
                 1
             }
             b')' | b']' | b'}' => {
-                self.open.pop();
+                self.token(1);
+                self.blocks.close();
                 1
             }
             b'"' => {
+                self.literal(1);
                 *self.state = LineStart::Text;
                 1
             }
-            b'\'' => quote(self.rest),
+            b'\'' => {
+                let length = quote(self.rest);
+                self.literal(length);
+                length
+            }
             first if is_name(first) => self.name(),
-            _ => 1,
+            _ => {
+                let known = OPERATORS.iter().find(|o| self.rest.starts_with(o));
+                let length = known.map_or(1, |operator| operator.len());
+                let mark = self.token(length);
+                self.blocks.mark(&mark);
+                length
+            }
         }
+    }
+
+    fn literal(&mut self, length: usize) {
+        let text = self.token(length);
+        self.line.says |= !self.blocks.in_attribute();
+        self.blocks.word(&text);
     }
 
     /// A name, a number, or the prefix of a raw string.
@@ -175,50 +249,58 @@ impl Line<'_, '_> {
         let hashes = after.iter().take_while(|byte| **byte == b'#').count();
         if matches!(name, b"r" | b"br" | b"cr") && after.get(hashes) == Some(&b'"') {
             *self.state = LineStart::Raw(hashes);
+            self.literal(length + hashes + 1);
             return length + hashes + 1;
         }
+        let word = self.token(length);
+        self.blocks.word(&word);
+        let quiet = self.blocks.in_attribute() || self.blocks.only_declares();
+        self.line.says |= !quiet && !KEYWORDS.contains(&name);
         length
     }
 
     fn comment(&mut self, depth: u32) -> usize {
         if self.rest.starts_with(b"/*") {
             *self.state = LineStart::Comment(depth.saturating_add(1));
-            return 2;
+            return self.more(2);
         }
         if self.rest.starts_with(b"*/") {
             *self.state = match depth {
                 0 | 1 => LineStart::Code,
                 _ => LineStart::Comment(depth - 1),
             };
-            return 2;
+            return self.more(2);
         }
-        1
+        self.more(1)
     }
 
     fn text(&mut self, first: u8) -> usize {
-        self.has_code = true;
+        self.line.has_code = true;
         match first {
             b'"' => {
                 *self.state = LineStart::Code;
-                1
+                self.more(1)
             }
-            b'\\' if self.rest.get(1) != Some(&b'\n') => 2,
-            _ => 1,
+            b'\\' if !matches!(self.rest.get(1), Some(b'\n' | b'\r')) => self.more(2),
+            _ => self.more(1),
         }
     }
 
     fn raw(&mut self, hashes: usize, first: u8) -> usize {
-        self.has_code = true;
+        self.line.has_code = true;
         let after = self.rest.get(1..).unwrap_or_default();
         let closes =
             first == b'"' && after.iter().take(hashes).filter(|b| **b == b'#').count() == hashes;
         if !closes {
-            return 1;
+            return self.more(1);
         }
         *self.state = LineStart::Code;
-        1 + hashes
+        self.more(1 + hashes)
     }
 }
+
+/// Between tokens. No token holds it: it is no character of a source text.
+const SEPARATOR: u8 = 0x1f;
 
 /// A character literal as a whole, or the quote and name of a lifetime.
 fn quote(rest: &[u8]) -> usize {
@@ -260,6 +342,7 @@ mod tests {
 
     fn starts(text: &str) -> Vec<LineStart> {
         scan(text.as_bytes())
+            .lines
             .iter()
             .map(|line| line.start)
             .collect()
@@ -299,7 +382,7 @@ mod tests {
     #[test]
     fn only_comments_and_white_space_are_without_code() {
         let text = b"  \n// a\n/* b\nc */\n/* d */ e\n\"\n\n\"\n#![x]\n";
-        let code: Vec<bool> = scan(text).iter().map(|line| line.has_code).collect();
+        let code: Vec<bool> = scan(text).lines.iter().map(|line| line.has_code).collect();
         assert_eq!(
             code,
             [false, false, false, false, true, true, true, true, true]

@@ -73,7 +73,7 @@ pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
 fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
     let has_code = |state: &Option<FileState>| {
         let content = state.as_ref().map(|state| &*state.content);
-        content.is_some_and(|content| scan(content).iter().any(|line| line.has_code))
+        content.is_some_and(|content| scan(content).lines.iter().any(|line| line.has_code))
     };
     // Emptied is gone as well, and what had no code has lost none.
     let Some(old) = change.old.as_ref().filter(|_| !has_code(&change.new)) else {

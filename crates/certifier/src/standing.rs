@@ -1,0 +1,78 @@
+//! Whether a kept line still stands in the same brackets, opened by the same, under the same
+//! attributes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::blocks::Block;
+use crate::scan::Scanned;
+
+/// Where the lines of two texts stand.
+pub(crate) struct Standing<'a> {
+    old: &'a Scanned<'a>,
+    new: &'a Scanned<'a>,
+    kept: (Vec<usize>, Vec<usize>),
+    functions: (BTreeSet<&'a str>, BTreeSet<&'a str>),
+    /// Brackets of both that were compared before.
+    known: RefCell<HashMap<(usize, usize), bool>>,
+}
+
+impl<'a> Standing<'a> {
+    pub(crate) fn of(old: &'a Scanned<'a>, new: &'a Scanned<'a>, pairs: &[(usize, usize)]) -> Self {
+        let names = |of: &'a Scanned<'a>| of.blocks.iter().map(|b| b.function.as_str()).collect();
+        Self {
+            old,
+            new,
+            kept: pairs.iter().copied().unzip(),
+            functions: (names(old), names(new)),
+            known: RefCell::default(),
+        }
+    }
+
+    /// Whether a line of the old text and one of the new stand in the same.
+    pub(crate) fn is_same(&self, old: usize, new: usize) -> bool {
+        match (self.old.lines.get(old), self.new.lines.get(new)) {
+            (Some(was), Some(is)) => was.under == is.under && self.are_same(was.block, is.block),
+            _ => false,
+        }
+    }
+
+    /// Outwards until the answer is known.
+    fn are_same(&self, mut old: usize, mut new: usize) -> bool {
+        let mut passed = Vec::new();
+        let answer = loop {
+            if let Some(known) = self.known.borrow().get(&(old, new)) {
+                break *known;
+            }
+            passed.push((old, new));
+            let (Some(was), Some(is)) = (self.old.blocks.get(old), self.new.blocks.get(new)) else {
+                break false;
+            };
+            if was.says != is.says || (old == 0) != (new == 0) {
+                break false;
+            }
+            if old == 0 {
+                break true;
+            }
+            if !self.is_opened_alike(was, is) {
+                break false;
+            }
+            (old, new) = (was.parent, is.parent);
+        };
+        let known = passed.into_iter().map(|pair| (pair, answer));
+        self.known.borrow_mut().extend(known);
+        answer
+    }
+
+    /// On a kept line, by the same bracket of it, or on edited lines between the same kept ones;
+    /// of the same function, unless its name is new.
+    fn is_opened_alike(&self, was: &Block, is: &Block) -> bool {
+        let places = (
+            self.kept.0.binary_search(&was.line),
+            self.kept.1.binary_search(&is.line),
+        );
+        let (old, new) = (was.function.as_str(), is.function.as_str());
+        let renamed = !self.functions.0.contains(new) && !self.functions.1.contains(old);
+        places.0 == places.1 && (places.0.is_err() || was.nth == is.nth) && (old == new || renamed)
+    }
+}
