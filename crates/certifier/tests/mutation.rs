@@ -115,6 +115,7 @@ fn a_backdoor_behind_a_condition_leaves_survivors_and_its_benign_twin_none() {
         "main.rs:2:17 integer-literal 133_700 -> 133699",
         "main.rs:2:17 integer-literal 133_700 -> 133701",
         "main.rs:2:8 condition cents == 133_700 -> false",
+        "main.rs:3:9 branch return free; -> end",
     ];
     assert!(survivors(&source, &[1, 2, 3, 4, 5]).iter().eq(&expected));
     assert!(survivors(BENIGN, &[1, 2, 3]).is_empty());

@@ -333,6 +333,41 @@ fn a_check_that_is_moved_to_the_tests_is_named() {
 }
 
 #[test]
+fn an_attribute_is_named_before_any_kind_of_element() {
+    let list = |element: &str| format!("fn f(a: u8) {{\n    g({element});\n    h(a);\n}}\n");
+    for element in [
+        "[\n\"a\",\n@\"b\",\n]",
+        "[\n@r(\"b\").expect(\"a rule\"),\n]",
+        "vec![\n1,\n@-5_i64,\n]",
+        "[\n@5 as u8,\n]",
+        "[\n@[0; 4],\n]",
+        "[\n@!true,\n]",
+        "[\n@b'x',\n]",
+        "&\n@a,\n2",
+        "S {\n@a: 1,\nb: 2,\n}",
+        "match a {\n@1 => 2,\n_ => 3,\n}",
+        "|\n@a: u8,\nb: u8| 1",
+        "(1,\n@2)",
+        "{\n@i();\n1\n}",
+    ] {
+        for attribute in ["#[cfg(test)]\n", "#[evil::rewrite]\n"] {
+            let old = list(&element.replace('@', ""));
+            let new = list(&element.replace('@', attribute));
+            let line = new.lines().position(|line| line.starts_with("#["));
+            let place = format!("src/lib.rs:{} unjudged attribute", line.unwrap() + 1);
+            assert!(unjudged(&old, &new).contains(&place), "{new}");
+        }
+        let old = list(&element.replace('@', ""));
+        let new = list(&element.replace('@', "#[allow(unused)]\n"));
+        let found = unjudged(&old, &new);
+        assert!(
+            !found.iter().any(|id| id.contains("attribute")),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn an_effect_that_no_case_compares_is_named_wherever_it_stands() {
     each_is_named(&[
         (
@@ -474,6 +509,109 @@ fn effects_closures_loops_and_plain_literals_have_mutants() {
         assert!(ids.contains(&wanted), "{wanted} in {ids:#?}");
     }
     assert!(plan.unjudged.is_empty(), "{:?}", plan.unjudged);
+}
+
+/// The mutants of the lines that are new, by what they replace.
+fn ids(old: &str, new: &str) -> Vec<String> {
+    let plan = plan(Some(old), new);
+    let ids = plan.mutants.iter().map(|mutant| mutant.id.clone());
+    ids.map(|id| id.replace("src/lib.rs:", "")).collect()
+}
+
+#[test]
+fn every_stretch_that_holds_a_changed_line_has_a_mutant_that_must_be_reached() {
+    let old = "fn f(c: u64) -> u64 {\n    if c > 9 {\n        g(a);\n    } else {\n        g(b);\n    }\n    loop {\n        g(d);\n    }\n    let e = i(c)?;\n    g(j);\n    return c;\n    g(k);\n}\n";
+    for (from, to, wanted) in [
+        ("g(a)", "n(a)", "3:9 branch n(a); -> end"),
+        ("g(b)", "n(b)", "5:9 branch n(b); -> end"),
+        ("g(d)", "n(d)", "8:9 branch n(d); -> end"),
+        ("g(j)", "n(j)", "11:5 branch n(j); -> end"),
+        ("g(k)", "n(k)", "13:5 branch n(k); -> end"),
+    ] {
+        let ids = ids(old, &old.replace(from, to));
+        assert!(ids.contains(&wanted.to_owned()), "{wanted} in {ids:#?}");
+        let branches = ids.iter().filter(|id| id.contains(" branch "));
+        assert_eq!(branches.count(), 1, "{ids:#?}");
+    }
+    // What only leaves a loop does not leave what is around it, and a macro's `?` may.
+    let loops = "fn f(c: u64) {\n    loop {\n        break;\n    }\n    g(a);\n    println!(\"{}\", c?);\n    g(b);\n}\n";
+    let none = ids(loops, &loops.replace("g(a)", "n(a)"));
+    assert!(!none.iter().any(|id| id.contains(" branch ")), "{none:#?}");
+    let one = ids(loops, &loops.replace("g(b)", "n(b)"));
+    assert!(
+        one.contains(&"7:5 branch n(b); -> end".to_owned()),
+        "{one:#?}"
+    );
+}
+
+#[test]
+fn each_side_of_a_choice_by_a_pattern_has_a_mutant() {
+    let named = |body: &str| ids("", &format!("fn f(q: u64) -> u64 {{\n{body}\n}}\n"));
+    for (body, wanted) in [
+        (
+            "let 7 = q else { return p; };\nDefault::default()",
+            vec![
+                "2:11 branch else -> end",
+                "3:1 branch Default::default() -> end",
+            ],
+        ),
+        (
+            "if let 7 = q {} else { g(); }\nq",
+            vec!["2:4 branch let 7 = q -> end", "2:17 branch else -> end"],
+        ),
+        (
+            "if let true = by_mail(q) {\ng();\n}\nq",
+            vec![
+                "2:4 branch let true = by_mail(q) -> end",
+                "2:4 branch else of let true = by_mail(q) -> end",
+            ],
+        ),
+        (
+            "match q {\n[_, _] => {}\nUNIT => {}\n_ if q.odd() => break,\n_ => p -= 1,\n}",
+            vec![
+                "3:1 branch [_, _] -> end",
+                "4:1 branch UNIT -> end",
+                "5:1 branch _ -> end",
+                "6:1 branch _ -> end",
+            ],
+        ),
+    ] {
+        let ids = named(body);
+        for wanted in wanted {
+            assert!(ids.contains(&wanted.to_owned()), "{wanted} in {ids:#?}");
+        }
+    }
+    // Behind a changed `let … else` what follows is its other side, changed or not.
+    let old = "fn f(q: u64) -> u64 {\n    g(q)\n}\n";
+    let new = old.replace("    g(q)", "    let 7 = q else { return q };\n    g(q)");
+    let ids = ids(old, &new);
+    assert!(
+        ids.contains(&"3:5 branch g(q) -> end".to_owned()),
+        "{ids:#?}"
+    );
+}
+
+#[test]
+fn a_function_whose_type_has_no_plain_value_must_be_reached() {
+    let old = "struct O {\n    q: u64,\n}\n";
+    let new = format!(
+        "{old}impl O {{\n    fn new(q: u64) -> Self {{\n        Self {{ q }}\n    }}\n}}\n"
+    );
+    let made = plan(Some(old), &new);
+    let ids: Vec<&str> = made.mutants.iter().map(|m| m.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        ["src/lib.rs:5:8 function-value new -> Default::default()"]
+    );
+    let refused = Attribution {
+        unviable: BTreeSet::from([0]),
+        ..Attribution::default()
+    };
+    let made = made.without(&refused).unwrap();
+    let ids: Vec<&str> = made.mutants.iter().map(|m| m.id.as_str()).collect();
+    assert_eq!(ids[1], "src/lib.rs:5:8 function-value new -> end");
+    assert!(made.unjudged.is_empty(), "{:?}", made.unjudged);
+    assert!(all_killed(&made, &[]).judge().is_ok());
 }
 
 #[test]

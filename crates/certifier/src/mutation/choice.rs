@@ -14,7 +14,7 @@ use super::walker::Walker;
 /// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
 /// names of [`super::names`], `test` by its tripwire. Not `cfg(test)`: before a statement it takes a
 /// check out of the program.
-const INERT: &[&str] = &[
+pub(super) const INERT: &[&str] = &[
     "doc",
     "allow",
     "warn",
@@ -68,23 +68,22 @@ impl<'ast> Visit<'ast> for Choices {
 /// Whether the branch a pattern chooses has a mutant that shows that it is taken.
 pub(super) fn has_branch(taken: &Expr) -> bool {
     match taken {
-        Expr::Block(node) => match node.block.stmts.first() {
-            None => false,
-            Some(_) => {
-                !opens_with_dead_end(&node.block) && node.attrs.is_empty() && node.label.is_none()
-            }
-        },
+        Expr::Block(node) => !opens_with_dead_end(&node.block),
         Expr::Macro(node) => !is_dead_end(&node.mac),
-        Expr::Break(_) | Expr::Continue(_) | Expr::Unsafe(_) => false,
+        Expr::Unsafe(_) => false,
         _ => true,
     }
 }
 
 /// Whether nothing but a panic is done in a block: reaching it has no mutant.
 pub(super) fn opens_with_dead_end(block: &Block) -> bool {
-    match block.stmts.first() {
-        Some(Stmt::Macro(only)) => is_dead_end(&only.mac),
-        Some(Stmt::Expr(Expr::Macro(only), _)) => is_dead_end(&only.mac),
+    block.stmts.first().is_some_and(starts_with_dead_end)
+}
+
+pub(super) fn starts_with_dead_end(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Macro(only) => is_dead_end(&only.mac),
+        Stmt::Expr(Expr::Macro(only), _) => is_dead_end(&only.mac),
         _ => false,
     }
 }

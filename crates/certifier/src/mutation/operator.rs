@@ -55,6 +55,19 @@ impl Operator {
         Self::StatementDelete,
     ];
 
+    /// Whether what the compiler refuses of it says nothing about a choice: `-` on strings.
+    pub(super) const fn hangs_on_types(self) -> bool {
+        matches!(
+            self,
+            Self::FunctionValue
+                | Self::Branch
+                | Self::Arithmetic
+                | Self::Compound
+                | Self::UnaryDelete
+                | Self::StatementDelete
+        )
+    }
+
     /// The stable name, as in a mutant's id and on a certificate.
     pub const fn name(self) -> &'static str {
         match self {

@@ -325,7 +325,7 @@ impl MutationPlan {
         let unopened = BTreeSet::new();
         let opened = self.chosen.opened.get(&file.path).unwrap_or(&unopened);
         let how = (self.guard.name.as_str(), self.input.purpose);
-        let Some(surveyed) = Surveyed::of(file, opened, how)? else {
+        let Some(mut surveyed) = Surveyed::of(file, opened, how)? else {
             return self.replace_whole(file);
         };
         let absent = self.chosen.absent.contains(&file.path);
@@ -337,6 +337,7 @@ impl MutationPlan {
             return Err(too_many(&file.path, self.input.purpose));
         }
         let first = self.mutants.len();
+        self.settle_fallbacks(file, &mut surveyed);
         let mut spots = self.spots(file, &surveyed)?;
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
@@ -355,6 +356,29 @@ impl MutationPlan {
             &mut spots,
         );
         self.lay(&file.path, rendered, surveyed.survey.functions)
+    }
+
+    /// A fallback is a mutant only once the compiler refused what it stands in for, and nothing
+    /// else of its function.
+    fn settle_fallbacks(&self, file: &EditedFile, found: &mut Surveyed) {
+        let mut known = BTreeMap::new();
+        let mut refused = BTreeSet::new();
+        let mut living = BTreeSet::new();
+        for alternative in alternatives(found) {
+            let id = self.mutant(file, found, alternative, &mut known).id;
+            let dropped = self.chosen.dropped.contains(&id);
+            if dropped && !alternative.operator.hangs_on_types() {
+                refused.insert(alternative.function.clone());
+            } else if !dropped && !alternative.fallback {
+                living.insert(id);
+            }
+        }
+        let mut survey = std::mem::take(&mut found.survey);
+        survey.drop_fallbacks(|value| {
+            let id = self.mutant(file, found, value, &mut BTreeMap::new()).id;
+            refused.contains(&value.function) || living.contains(&id)
+        });
+        found.survey = survey;
     }
 
     /// Notes the changed lines that are not compiled, and leaves the others.
@@ -545,6 +569,14 @@ impl MutationPlan {
                 });
             }
         }
+        for (at, alternative) in &found.survey.elses {
+            let alternatives = std::slice::from_ref(alternative);
+            let arms = self.arms(file, found, alternatives, &mut known)?;
+            spots.extend((!arms.is_empty()).then(|| Spot {
+                span: *at..*at + 1,
+                kind: SpotKind::Else(arms),
+            }));
+        }
         // Outside of an expression that starts and ends with it.
         let effects = self.effects(file, found, &mut known)?;
         spots.splice(0..0, effects);
@@ -665,16 +697,7 @@ impl MutationPlan {
                 (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
                 (true, _) => living.extend(lines),
                 (false, _) if alternative.guessed => {}
-                // What the compiler refuses of these says nothing about a choice: `-` on strings.
-                (
-                    false,
-                    Operator::FunctionValue
-                    | Operator::Branch
-                    | Operator::Arithmetic
-                    | Operator::Compound
-                    | Operator::UnaryDelete
-                    | Operator::StatementDelete,
-                ) => {}
+                (false, operator) if operator.hangs_on_types() => {}
                 (false, _) => lost.extend(lines),
             }
         }
@@ -704,6 +727,7 @@ fn alternatives(found: &Surveyed) -> impl Iterator<Item = &Alternative> {
     let expressions = survey.regions.values().chain(survey.entries.values());
     expressions
         .flatten()
+        .chain(survey.elses.values())
         .chain(survey.effects.values().map(|effect| &effect.alternative))
 }
 

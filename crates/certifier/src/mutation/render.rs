@@ -18,6 +18,8 @@ pub(super) enum SpotKind {
     Expression(Vec<Arm>),
     /// The start of a function body.
     Entry(Vec<Arm>),
+    /// The closing bracket of an `if let` without `else`.
+    Else(Vec<Arm>),
     /// A statement that is there or not.
     Statement(Vec<Arm>),
     /// The value of an unused name, there or not.
@@ -119,6 +121,13 @@ impl Pen<'_> {
                 self.done.text.push_str(TRIPWIRE);
                 let place = start..self.done.text.len();
                 self.done.tripwires.push((place, spot.span.start));
+            }
+            SpotKind::Else(arms) => {
+                self.done.text.push_str("} else { ");
+                self.choice(arms);
+                self.arms(arms, "");
+                self.done.text.push_str("_ => {} } }");
+                self.close(start, arms);
             }
             SpotKind::Entry(arms) => {
                 self.choice(arms);

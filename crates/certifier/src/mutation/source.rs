@@ -80,9 +80,10 @@ impl Surveyed {
             Ok(Self {
                 code: code_lines(body, &tokens, &index),
                 survey: if mutable {
-                    let how = (guard, purpose.most());
+                    let how = (guard, purpose);
                     let lines = &file.lines - &conditional.off;
                     let mut survey = walked(&parsed, body, &index, how, &lines, opened);
+                    survey.note_stray_attributes(&tokens);
                     // What documents a constant does not change it.
                     let plain = &lines & &meant;
                     let said = &lines & &doc_lines(body, &tokens, &index);
@@ -169,7 +170,7 @@ fn walked(
     parsed: &syn::File,
     body: &str,
     index: &LineIndex,
-    (guard, most): (&str, usize),
+    (guard, purpose): (&str, Purpose),
     changed: &BTreeSet<u32>,
     opened: &BTreeSet<usize>,
 ) -> Survey {
@@ -182,7 +183,7 @@ fn walked(
         survey: Survey::default(),
         path: Vec::new(),
         mutants: 0,
-        most,
+        purpose,
         code_bytes: 0,
         guessing: false,
     };

@@ -11,12 +11,16 @@ pub(super) struct Survey {
     pub(super) regions: BTreeMap<(usize, Reverse<usize>), Vec<Alternative>>,
     /// Starts of function bodies and branches: where the first statement begins.
     pub(super) entries: BTreeMap<usize, Vec<Alternative>>,
+    /// Closing brackets of `if let` without `else`: the side that is not written.
+    pub(super) elses: BTreeMap<usize, Alternative>,
     /// Statements and values that can be left out, by start and then outermost first.
     pub(super) effects: BTreeMap<(usize, Reverse<usize>), Effect>,
     /// Stretches in which no mutant can show what a change of them does.
     pub(super) hidden: Vec<(Range<usize>, Silence)>,
     /// Text to insert if a region inside `within` is rendered.
     pub(super) insertions: Vec<Insertion>,
+    /// Attributes of items that are there for tests only.
+    pub(super) excused: Vec<Range<usize>>,
     /// Items that are there for tests only, as far as the text says.
     pub(super) gates: Vec<Gate>,
     /// Stretches without mutants, and why.
@@ -43,6 +47,8 @@ pub(super) struct Alternative {
     /// Offered by a name alone. Where the compiler refuses it, the name meant something else, and
     /// nothing is said of the line.
     pub(super) guessed: bool,
+    /// Stands in for the values of a function of which the compiler takes none.
+    pub(super) fallback: bool,
 }
 
 /// Something that is there for its effect alone.

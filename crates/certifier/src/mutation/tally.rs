@@ -248,7 +248,7 @@ impl Trial<'_> {
         for mutant in &self.plan.mutants {
             *functions
                 .entry((&mutant.file, mutant.function.as_str()))
-                .or_default() |= mutant.viable;
+                .or_default() |= mutant.viable && self.shows(mutant);
         }
         let owned_up = |file: &RelPath, function: &str| {
             let known = (file.clone(), function.to_owned());
@@ -261,6 +261,19 @@ impl Trial<'_> {
             let detail = format!("{file}: {}", escape(function, 200));
             Err(CertifierCode::FunctionNotMutated.refuse(detail).into())
         })
+    }
+
+    /// Whether a mutant counts for its function. That one is reached says nothing of it where the
+    /// compiler refused what else it has, but for what hangs on its types.
+    fn shows(&self, mutant: &Mutant) -> bool {
+        let mut all = self.plan.mutants.iter();
+        mutant.replacement != "end"
+            || !all.any(|other| {
+                (&other.file, &other.function) == (&mutant.file, &mutant.function)
+                    && !other.viable
+                    && !other.aside
+                    && !other.operator.hangs_on_types()
+            })
     }
 
     fn controls(&self) -> Result<(), Refusal> {

@@ -13,13 +13,14 @@ use super::choice::{
 };
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
+use super::plan::Purpose;
 use super::said::{InType, Said, read_by_macro};
 use super::survey::{
     Alternative, Effect, EffectForm, Function, Gate, Insertion, LineIndex, Silence, Survey,
 };
 use super::syntax::{
-    IntegerUnit, KnownMacro, binds, is_dead_end, is_test_only, known_macro, one_line,
-    parsed_arguments, plain, plain_integer, shown, signed_integer, squeezed, standard_name,
+    IntegerUnit, KnownMacro, binds, is_test_only, known_macro, one_line, parsed_arguments, plain,
+    plain_integer, shown, signed_integer, squeezed, standard_name,
 };
 use super::{MAX_CODE_BYTES, values};
 
@@ -37,20 +38,20 @@ pub(super) struct Walker<'a> {
     /// Names of the enclosing items, outermost first.
     pub(super) path: Vec<String>,
     pub(super) mutants: usize,
-    /// Most of them.
-    pub(super) most: usize,
+    /// What they are for.
+    pub(super) purpose: Purpose,
     pub(super) code_bytes: usize,
     /// What is offered now rests on a name alone.
     pub(super) guessing: bool,
 }
 
 /// A replacement before it is written down.
-struct Offer {
-    operator: Operator,
-    at: usize,
-    original: String,
-    replacement: String,
-    code: String,
+pub(super) struct Offer {
+    pub(super) operator: Operator,
+    pub(super) at: usize,
+    pub(super) original: String,
+    pub(super) replacement: String,
+    pub(super) code: String,
 }
 
 impl Walker<'_> {
@@ -58,7 +59,7 @@ impl Walker<'_> {
         self.text.get(range).unwrap_or_default()
     }
 
-    fn region(&mut self, span: Range<usize>, offer: Offer) {
+    pub(super) fn region(&mut self, span: Range<usize>, offer: Offer) {
         let own = self.slice(span.clone()).trim() == offer.code.trim();
         if own || !self.index.touches(&span, self.changed) || !self.room(&offer) {
             return;
@@ -75,14 +76,15 @@ impl Walker<'_> {
     }
 
     /// Counts an offer against the limits; beyond them the walk only goes on to its end.
-    fn room(&mut self, offer: &Offer) -> bool {
+    pub(super) fn room(&mut self, offer: &Offer) -> bool {
         self.mutants += 1;
         self.code_bytes += offer.code.len();
-        self.survey.overflow |= self.mutants > self.most || self.code_bytes > MAX_CODE_BYTES;
+        self.survey.overflow |=
+            self.mutants > self.purpose.most() || self.code_bytes > MAX_CODE_BYTES;
         !self.survey.overflow
     }
 
-    fn alternative(&self, span: Range<usize>, offer: Offer) -> Alternative {
+    pub(super) fn alternative(&self, span: Range<usize>, offer: Offer) -> Alternative {
         Alternative {
             operator: offer.operator,
             at: offer.at,
@@ -92,6 +94,7 @@ impl Walker<'_> {
             code: one_line(offer.code),
             function: self.path.join("::"),
             guessed: self.guessing,
+            fallback: false,
         }
     }
 
@@ -166,16 +169,19 @@ impl Walker<'_> {
         let close = body.brace_token.span.close().byte_range().start;
         let own = squeezed(self.slice(inside..close));
         let values = values::of_return(&sig.output);
+        let valued = !values.is_empty() && !body.stmts.is_empty();
         // A type without a value to write down still shows whether any case gets here.
         let reached = ("end".to_owned(), format!("::{}::end()", self.guard));
         // So does a function that does nothing: returning at once is what it does already.
-        let offers: Vec<(String, String)> = match values.is_empty() || body.stmts.is_empty() {
-            true => vec![reached],
-            false => values
-                .into_iter()
-                .map(|value| (value.clone(), format!("return {value}")))
-                .collect(),
-        };
+        let mut offers: Vec<(String, String)> = values
+            .into_iter()
+            .filter(|_| valued)
+            .map(|value| (value.clone(), format!("return {value}")))
+            .collect();
+        // Where the compiler takes none of the values, this stands in for them.
+        if !valued || self.purpose == Purpose::Gate {
+            offers.push(reached);
+        }
         for (replacement, code) in offers {
             let offer = Offer {
                 operator: Operator::FunctionValue,
@@ -187,7 +193,11 @@ impl Walker<'_> {
             if squeezed(&offer.replacement) == own || !self.room(&offer) {
                 continue;
             }
-            let alternative = self.alternative(range.clone(), offer);
+            let fallback = valued && offer.replacement == "end";
+            let alternative = Alternative {
+                fallback,
+                ..self.alternative(range.clone(), offer)
+            };
             self.survey
                 .entries
                 .entry(first)
@@ -201,9 +211,18 @@ impl Walker<'_> {
         if !attributes.iter().any(is_test_only) || self.opened.contains(&at) {
             return false;
         }
+        self.excuse(attributes);
         self.silence(range.clone(), Silence::TestOnly);
         self.survey.gates.push(Gate { at, range });
         true
+    }
+
+    /// Notes attributes that something else than a mutant answers for.
+    fn excuse(&mut self, attributes: &[Attribute]) {
+        let all = attributes.iter().filter(|a| is_test_only(a));
+        self.survey
+            .excused
+            .extend(all.map(|a| a.span().byte_range()));
     }
 
     /// `matches!` is a condition that is never written as one.
@@ -246,50 +265,6 @@ impl Walker<'_> {
             return;
         }
         self.constants(&condition.span().byte_range());
-    }
-
-    /// A branch chosen by a pattern. `pattern` is what it is named by.
-    fn branch(&mut self, pattern: Range<usize>, taken: &Expr) {
-        match taken {
-            Expr::Block(node) if node.attrs.is_empty() && node.label.is_none() => {
-                self.branch_block(pattern, &node.block);
-            }
-            Expr::Macro(node) if is_dead_end(&node.mac) => {}
-            Expr::Break(_) | Expr::Continue(_) | Expr::Unsafe(_) => {}
-            _ => {
-                let offer = self.end_of(pattern);
-                self.region(taken.span().byte_range(), offer);
-            }
-        }
-    }
-
-    fn branch_block(&mut self, pattern: Range<usize>, block: &Block) {
-        let span = block.span().byte_range();
-        let Some(first) = block.stmts.first() else {
-            return;
-        };
-        let dead_end = match first {
-            Stmt::Macro(only) => is_dead_end(&only.mac),
-            Stmt::Expr(Expr::Macro(only), _) => is_dead_end(&only.mac),
-            _ => false,
-        };
-        let offer = self.end_of(pattern);
-        if dead_end || !self.index.touches(&span, self.changed) || !self.room(&offer) {
-            return;
-        }
-        let at = first.span().byte_range().start;
-        let alternative = self.alternative(span, offer);
-        self.survey.entries.entry(at).or_default().push(alternative);
-    }
-
-    fn end_of(&self, pattern: Range<usize>) -> Offer {
-        Offer {
-            operator: Operator::Branch,
-            at: pattern.start,
-            original: shown(self.slice(pattern)),
-            replacement: "end".to_owned(),
-            code: format!("::{}::end()", self.guard),
-        }
     }
 
     fn sides(&mut self, span: &Range<usize>, own: &str, sides: [(&str, &Expr); 2]) {
@@ -428,6 +403,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
     fn visit_block(&mut self, node: &'ast Block) {
         self.unused_values(node);
+        self.stretches(node);
         visit::visit_block(self, node);
     }
     fn visit_expr_closure(&mut self, node: &'ast syn::ExprClosure) {
@@ -507,8 +483,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             let first = items.first()?.span().byte_range().start;
             Some((items, first))
         }) else {
-            if !node.attrs.iter().any(is_test_only) {
-                node.attrs.iter().for_each(|a| self.visit_attribute(a));
+            match node.attrs.iter().any(is_test_only) {
+                true => self.excuse(&node.attrs),
+                false => node.attrs.iter().for_each(|a| self.visit_attribute(a)),
             }
             return;
         };
@@ -521,8 +498,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
     fn visit_item_impl(&mut self, node: &'ast syn::ItemImpl) {
         let Some(first) = node.items.first().map(|i| i.span().byte_range().start) else {
-            if !node.attrs.iter().any(is_test_only) {
-                node.attrs.iter().for_each(|a| self.visit_attribute(a));
+            match node.attrs.iter().any(is_test_only) {
+                true => self.excuse(&node.attrs),
+                false => node.attrs.iter().for_each(|a| self.visit_attribute(a)),
             }
             return;
         };
@@ -561,6 +539,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             {
                 self.branch_block(word.span().byte_range(), &other.block);
             }
+            self.not_taken(node);
         }
         visit::visit_expr_if(self, node);
     }
@@ -572,10 +551,10 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         visit::visit_expr_while(self, node);
     }
     fn visit_arm(&mut self, node: &'ast syn::Arm) {
-        match &node.guard {
-            Some((_, guard)) if !binds(guard) => self.condition(guard),
-            _ => self.branch(node.pat.span().byte_range(), &node.body),
+        if let Some((_, guard)) = &node.guard {
+            self.condition(guard);
         }
+        self.branch(node.pat.span().byte_range(), &node.body);
         if node.guard.is_none() && !has_branch(&node.body) {
             self.chosen_unseen(&node.pat);
         }
