@@ -184,7 +184,10 @@ fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
         // Locked packages have a rule of their own.
         "cargo.lock" => LineClass::Data,
         _ if state.is_some_and(|state| is_script(&change.path, state)) => LineClass::NotCompiled,
-        name if is_document(name) && !compiled_in(tree, change.path.file_name()) => {
+        name if is_document(name)
+            && is_shelved(&change.path)
+            && !compiled_in(tree, change.path.file_name()) =>
+        {
             LineClass::Inert
         }
         _ => LineClass::Data,
@@ -225,6 +228,32 @@ const DOCUMENT_NAMES: &[&str] = &[
     "contributing",
 ];
 
+/// Folders of texts for people. A text anywhere else may be one that the program loads: a template,
+/// a prompt.
+const SHELVES: &[&str] = &[
+    "doc",
+    "docs",
+    "documentation",
+    "book",
+    "man",
+    "guide",
+    "guides",
+    "rfcs",
+    "adr",
+    ".github",
+];
+
+/// Whether a text lies where texts for people lie: at the top, in a folder of them, or under a name
+/// that says what it is.
+fn is_shelved(path: &RelPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let named = DOCUMENT_NAMES.iter().any(|known| stem.starts_with(known));
+    let mut folders = path.parent().into_iter().flat_map(|p| p.split('/'));
+    let shelf = |folder: &str| SHELVES.contains(&folder.to_ascii_lowercase().as_str());
+    named || path.parent().is_none() || folders.any(shelf)
+}
+
 /// A text for people, by its name.
 fn is_document(name: &str) -> bool {
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -239,11 +268,13 @@ const DATA: &[&str] = &[
     "txt", "text", "csv", "tsv", "psv", "dat", "bin", "raw", "log", "out", "err", "stdout",
     "stderr", "expected", "actual", "golden", "snap", "jsonl", "ndjson", "po", "pot", "ftl", "png",
     "jpg", "jpeg", "gif", "webp", "avif", "bmp", "ico", "svg", "tif", "tiff", "pdf", "wav", "mp3",
-    "ogg", "flac", "mp4", "webm", "ttf", "otf", "woff", "woff2", "pem", "crt", "der",
+    "ogg", "flac", "mp4", "webm", "ttf", "otf", "woff", "woff2",
 ];
-/// Extensions of what may as well tell a tool what to run: data in a folder of data only.
+/// Extensions of what may as well tell a tool what to run, or a program whom to trust: data in a
+/// folder of data only.
 const SETTINGS: &[&str] = &[
-    "json", "toml", "yaml", "yml", "xml", "html", "htm", "css", "ini",
+    "json", "toml", "yaml", "yml", "xml", "html", "htm", "css", "ini", "pem", "crt", "cer", "der",
+    "pub",
 ];
 /// Such folders.
 const DATA_FOLDERS: &[&str] = &[
@@ -268,6 +299,7 @@ const TOOL_FILES: &[&str] = &[
     "cargo.toml",
     "cmakelists.txt",
     "composer.json",
+    "conanfile.txt",
     "compose.yaml",
     "compose.yml",
     "constraints.txt",
@@ -283,6 +315,8 @@ const TOOL_FILES: &[&str] = &[
     "clippy.toml",
     "tsconfig.json",
 ];
+/// How names of such files begin where a tool takes any of them.
+const TOOL_TEXTS: &[&str] = &["requirements", "constraints"];
 /// Files of a folder or name that begins with a dot and that no tool runs anything for.
 const QUIET: &[&str] = &[".gitignore", ".editorconfig", ".mailmap", ".gitkeep"];
 
@@ -296,6 +330,7 @@ fn is_script(path: &RelPath, state: &FileState) -> bool {
     state.executable
         || magic.iter().any(|magic| first.starts_with(magic))
         || TOOL_FILES.contains(&name.as_str())
+        || (name.ends_with(".txt") && TOOL_TEXTS.iter().any(|tool| name.starts_with(tool)))
         || (hidden && !QUIET.contains(&name.as_str()))
         || !(is_document(&name) || is_data(path, &name))
 }
@@ -379,6 +414,11 @@ mod tests {
             "run.command",
             "x.pth",
             "x.vue",
+            "requirements-dev.txt",
+            "data/constraints_3.txt",
+            "conanfile.txt",
+            "certs/ca.pem",
+            "trust/root.crt",
             "lib.erb",
             "notebook.ipynb",
         ] {
@@ -398,6 +438,9 @@ mod tests {
             ".gitignore",
             "tests/data/a.json",
             "fixtures/a.toml",
+            "tests/data/ca.pem",
+            "templates/mail.md",
+            "prompts/system.md",
         ] {
             assert_eq!(new_file(path, "x\n"), [(1, Data)], "{path}");
         }

@@ -23,6 +23,7 @@ use flightproof_evidence::{Captured, Change};
 
 use crate::flat::{Kind, Token, flatten};
 use crate::lines::{changed_lines, is_rust};
+use crate::mutation::takes_expressions;
 use crate::tokens::with_tokens;
 use crate::tree::{Tree, contains};
 use crate::{CertifierCode, CertifierError};
@@ -312,27 +313,100 @@ impl Finding {
 fn findings(tokens: &[Token]) -> Vec<Finding> {
     let mut importing = false;
     let mut out = Vec::new();
+    let own = own_callers(tokens);
+    let mut position = Position::default();
     for at in 0..tokens.len() {
         let around = Around { tokens, at };
+        position.take(&around);
         importing = match around.name(0) {
             // Not `impl Trait + use<'a>`.
             "use" if !around.is_operator(1, '<') => true,
             _ => importing && !around.is_operator(0, ';'),
         };
-        if let Some((code, length)) = around.refused(importing) {
+        if let Some((code, length)) = around.refused(importing, &position, &own) {
             out.push(around.finding(code, length));
         }
     }
     out
 }
 
+/// Types of a file that have a function `caller` of their own, as far as its text says: declared
+/// here, and no import, alias or parameter has their name.
+fn own_callers(tokens: &[Token]) -> BTreeSet<String> {
+    let named = |at: usize, wanted: &str| matches!(tokens.get(at), Some(Token { kind: Kind::Name(name), .. }) if name == wanted);
+    let mut pairs = (0..tokens.len()).filter(|at| named(*at, "fn"));
+    if !pairs.any(|at| named(at + 1, "caller")) {
+        return BTreeSet::new();
+    }
+    let mut declared = BTreeSet::new();
+    let mut other = BTreeSet::new();
+    let mut importing = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let Kind::Name(name) = &token.kind else {
+            importing &= token.kind != Kind::Operator(';');
+            continue;
+        };
+        let before = |word: &str| at.checked_sub(1).is_some_and(|before| named(before, word));
+        importing |= name == "use";
+        if before("struct") || before("enum") || before("union") {
+            declared.insert(name.clone());
+        } else if importing || before("type") || before("as") {
+            other.insert(name.clone());
+        }
+    }
+    &declared - &other
+}
+
+/// What the brackets around a token are.
+#[derive(Default)]
+struct Position(Vec<Bracket>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    Attribute,
+    /// Arguments of a macro that is not known to take expressions, or the body of one.
+    Macro,
+    Other,
+}
+
+impl Position {
+    fn take(&mut self, around: &Around<'_>) {
+        if around.is_close(0) {
+            self.0.pop();
+        } else if around.is_any_open(0) {
+            let back = |by: usize| {
+                let at = around.at.checked_sub(by);
+                at.and_then(|at| around.tokens.get(at))
+                    .map(|token| &token.kind)
+            };
+            let is = |by: usize, mark: char| back(by) == Some(&Kind::Operator(mark));
+            let named = |by: usize| match back(by) {
+                Some(Kind::Name(name)) => Some(name.as_str()),
+                _ => None,
+            };
+            let called = named(2).filter(|_| is(1, '!'));
+            let defined = named(1).is_some() && is(2, '!');
+            let attribute = around.is_open(0, '[') && (is(1, '#') || is(1, '!') && is(2, '#'));
+            self.0.push(match (attribute, called) {
+                (true, _) => Bracket::Attribute,
+                (false, Some(name)) if !takes_expressions(name) => Bracket::Macro,
+                _ if defined => Bracket::Macro,
+                _ => Bracket::Other,
+            });
+        }
+    }
+
+    fn in_attribute(&self) -> bool {
+        self.0.contains(&Bracket::Attribute)
+    }
+
+    fn in_macro(&self) -> bool {
+        self.0.contains(&Bracket::Macro)
+    }
+}
+
 /// Names that mean one thing wherever they stand.
 const LOOKS: &[&str] = &[
-    "include_str",
-    "include_bytes",
-    "module_path",
-    "stringify",
-    "option_env",
     "type_name_of_val",
     "track_caller",
     "Backtrace",
@@ -340,6 +414,8 @@ const LOOKS: &[&str] = &[
     "set_hook",
     "take_hook",
 ];
+/// Names of attributes, which are ordinary names elsewhere: refused where an attribute is or may be
+/// made.
 const LINKS: &[&str] = &[
     "no_mangle",
     "link_section",
@@ -351,7 +427,25 @@ const LINKS: &[&str] = &[
 ];
 
 /// Macros whose names are also ordinary names: refused when called, imported or renamed.
-const LOOK_MACROS: &[&str] = &["include", "file", "line", "column"];
+const LOOK_MACROS: &[&str] = &[
+    "include",
+    "file",
+    "line",
+    "column",
+    "include_str",
+    "include_bytes",
+    "module_path",
+    "stringify",
+    "option_env",
+];
+/// Those of them that are refused in the arguments of a macro as well, which may call them.
+const LOOKS_IN_MACROS: &[&str] = &[
+    "include_str",
+    "include_bytes",
+    "module_path",
+    "stringify",
+    "option_env",
+];
 const ASSEMBLY_MACROS: &[&str] = &["asm", "global_asm", "naked_asm"];
 const CONDITION_MACROS: &[&str] = &["cfg", "cfg_if", "cfg_select"];
 
@@ -363,18 +457,24 @@ struct Around<'a> {
 
 impl Around<'_> {
     /// The rule this token breaks, and how many tokens the construct has.
-    fn refused(&self, importing: bool) -> Option<(CertifierCode, usize)> {
+    fn refused(
+        &self,
+        importing: bool,
+        position: &Position,
+        own: &BTreeSet<String>,
+    ) -> Option<(CertifierCode, usize)> {
         use CertifierCode::{
             ConditionalCode, ForeignLinkage, SourceBidi, SourceIntrospection, UnsafeCode,
         };
         let name = self.name(0);
-        if name == "unsafe" || self.is_call(ASSEMBLY_MACROS) {
+        if name == "unsafe" || self.is_macro_of(ASSEMBLY_MACROS, importing) {
             return Some((UnsafeCode, 1));
         }
         if !name.is_ascii() {
             return Some((SourceBidi, 1));
         }
-        if LOOKS.contains(&name) || self.is_type_name(importing) || self.is_caller() {
+        let made = position.in_macro() && LOOKS_IN_MACROS.contains(&name);
+        if LOOKS.contains(&name) || made || self.is_type_name(importing) || self.is_caller(own) {
             return Some((SourceIntrospection, 1));
         }
         if self.is_macro_of(LOOK_MACROS, importing)
@@ -383,10 +483,11 @@ impl Around<'_> {
         {
             return Some((SourceIntrospection, 3));
         }
-        if LINKS.contains(&name) || self.is_foreign() {
+        let names_attribute = position.in_attribute() || position.in_macro();
+        if (names_attribute && LINKS.contains(&name)) || self.is_foreign() {
             return Some((ForeignLinkage, 2));
         }
-        if self.is_call(CONDITION_MACROS) {
+        if self.is_macro_of(CONDITION_MACROS, importing) {
             return Some((ConditionalCode, 2));
         }
         self.refused_attribute()
@@ -456,9 +557,11 @@ impl Around<'_> {
         self.name(0) == "type_name" && (importing || from_path)
     }
 
-    /// `Location::caller`, under whatever name the type goes.
-    fn is_caller(&self) -> bool {
-        self.name(0) == "caller" && self.before(':')
+    /// `Location::caller`, under whatever name the type goes, unless that is a type of the file.
+    fn is_caller(&self, own: &BTreeSet<String>) -> bool {
+        let of = self.at.checked_sub(3).and_then(|at| self.tokens.get(at));
+        let is_own = matches!(of, Some(Token { kind: Kind::Name(of), .. }) if own.contains(of));
+        self.name(0) == "caller" && self.before(':') && !is_own
     }
 
     /// `$name!(…)`

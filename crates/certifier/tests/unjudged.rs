@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 use flightproof_certifier::mutation::{
-    Attribution, EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Purpose, Trial,
+    Attribution, EditedFile, Fate, FileRole, Kill, MutationInput, MutationPlan, Purpose, Silence,
+    Trial,
 };
 use flightproof_certifier::witness::Waiver;
 use flightproof_core::{Bytes, Digest, RelPath};
@@ -426,6 +427,112 @@ fn an_effect_that_no_case_compares_is_named_wherever_it_stands() {
             &[],
         ),
     ]);
+}
+
+#[test]
+fn acting_methods_and_types_are_named_and_names_of_the_programs_own_are_not() {
+    let named = |text: &str| {
+        let plan = plan(None, text);
+        let all = plan.unjudged.iter().map(|place| place.why);
+        all.filter(|why| *why == Silence::Effect).count()
+    };
+    for acting in [
+        "fn f() {\n    std::fs::DirBuilder::new().create(\"x\");\n}\n",
+        "impl S for std::fs::File {\n    fn s() {\n        Self::create(\"x\");\n    }\n}\n",
+        "fn f(own: F) {\n    own.set_modified(now());\n}\n",
+        "fn f(at: String) {\n    at.to_socket_addrs();\n}\n",
+        "use std::net::*;\n",
+        "use std::process::*;\n",
+        "use std::{process as p};\n",
+        "extern crate std as s;\n",
+        "fn f() {\n    Command::new(\"x\");\n}\n",
+        "use std::process::Command;\n",
+        "use a::*;\nenum Command {}\nfn f() {\n    Command::new(\"x\");\n}\n",
+        "mod a {\n    enum Command {}\n}\nuse b::Command;\n",
+    ] {
+        assert!(named(acting) > 0, "{acting}");
+    }
+    for own in [
+        "enum Command {\n    Price(u8),\n}\nfn f() -> Command {\n    Command::Price(g())\n}\n",
+        "mod cli;\nfn f() {\n    g(cli::Command::Price);\n}\n",
+        "use crate::cli::Command;\nfn f() {\n    g(Command::Price);\n}\n",
+        "struct F;\nimpl F {\n    fn set_len(&self) {\n        g();\n    }\n}\nfn f(a: F) {\n    a.set_len();\n}\n",
+        "use std::io::{self, Read};\nuse std::process::ExitCode;\n",
+    ] {
+        assert_eq!(named(own), 0, "{own}");
+    }
+}
+
+#[test]
+fn a_macro_under_the_name_of_another_is_named_in_a_new_file_too() {
+    let named = |text: &str| -> Vec<String> {
+        let plan = plan(None, text);
+        plan.unjudged.iter().map(|place| place.id()).collect()
+    };
+    let place = ["src/lib.rs:1 unjudged rebound"];
+    assert_eq!(named("use std::matches as assert;\n"), place);
+    assert_eq!(named("use evil::println;\n"), place);
+    assert_eq!(named("use std::format;\n"), [""; 0]);
+}
+
+#[test]
+fn choices_known_by_name_have_mutants_as_calls_of_any_kind() {
+    let named = |text: &str| ids("", &format!("fn f(q: u64) -> u64 {{\n{text}\n}}\n"));
+    for (text, wanted) in [
+        ("min(q, MOST)", "2:1 min min(q, MOST) -> left operand"),
+        ("min(q, MOST)", "2:1 min min(q, MOST) -> right operand"),
+        ("Ord::max(q, MOST)", "-> left operand"),
+        ("q.clamp(u64::default(), MOST)", "-> left operand"),
+        ("bool::then_some(by_mail(q), p)", "by_mail(q) -> false"),
+        ("bool::then_some(by_mail(q), p)", "-> nothing"),
+        (
+            "by_mail(q).then_some(p)",
+            "2:1 condition by_mail(q) -> true",
+        ),
+        ("(LEAST..MOST).contains(&q)", "relational .. -> ..="),
+        ("(LEAST..=MOST).contains(&q)", "relational ..= -> .."),
+        (
+            "(LEAST..MOST).contains(&q)",
+            "relational .. -> start one more",
+        ),
+        (
+            "println!(\"{:.6}\", q)",
+            "integer-literal \"{:.6}\" -> \"{:.5}\"",
+        ),
+        (
+            "write!(w, \"{:>8}\", q)?;",
+            "integer-literal \"{:>8}\" -> \"{:>9}\"",
+        ),
+        ("q.expect(133_700)", "integer-literal 133_700 -> 133701"),
+        (
+            "eprintln!(\"{q}\");",
+            "statement-delete eprintln!(\"{q}\") -> nothing",
+        ),
+    ] {
+        let ids = named(text);
+        let wanted = wanted.trim_start_matches("2:1 min min(q, MOST) ");
+        assert!(
+            ids.iter().any(|id| id.contains(wanted)),
+            "{wanted} in {ids:#?}"
+        );
+    }
+    let told = named("q.expect(\"a number\")");
+    assert!(!told.iter().any(|id| id.contains("literal")), "{told:#?}");
+    let own = ids(
+        "",
+        "trait A {\n    fn expect(self, a: &str);\n}\nfn f(q: u64) {\n    q.expect(\"7\");\n}\n",
+    );
+    assert!(
+        own.iter().any(|id| id.contains("string-literal")),
+        "{own:#?}"
+    );
+}
+
+#[test]
+fn a_function_that_is_handed_on_counts_as_called() {
+    let old = "fn units(of: u64) -> u64 {\n    g(of)\n}\nfn f(t: T) -> u64 {\n    t.map(units).sum()\n}\n";
+    let new = old.replace("fn units(of: u64) -> u64", "fn units(of: u64) -> u16");
+    assert_eq!(unjudged(old, &new), ["src/lib.rs:1 unjudged rebound"]);
 }
 
 #[test]

@@ -34,6 +34,7 @@ const FAMILIES: &[Family] = &[
             "#[unsafe(no_mangle)] fn f() {}",
             "/* a */ unsafe /* b */ fn f() {}",
             "core::arch::global_asm!(\"nop\");",
+            "use core::arch::asm as assert;",
         ],
         &[
             "fn f() { g(\"unsafe { }\") }",
@@ -67,6 +68,10 @@ const FAMILIES: &[Family] = &[
             "fn f() { type_name::<A>(); }",
             "#[track_caller] fn f() {}",
             "fn f() { L::caller(); }",
+            "struct L; use std::panic::Location as L; fn f() { L::caller(); } fn caller() {}",
+            "use std::panic as p; struct L; fn caller() {} fn f() { p::Location::caller(); }",
+            "m!(module_path);",
+            "use std::stringify;",
             "fn f() { std::backtrace::Backtrace::force_capture(); }",
             "fn f() { std::env::current_exe(); }",
             "fn f() { std::panic::set_hook(h); }",
@@ -79,6 +84,8 @@ const FAMILIES: &[Family] = &[
         &[
             "fn f(line: u32, column: u32, file: &str) -> bool { line != 3 && column!=line }",
             "fn f() { let include = file.line as u64; }",
+            "struct T { module_path: u64 } impl T { fn stringify(self) { self.module_path } }",
+            "struct T; impl T { fn caller() {} } fn f() { T::caller(); }",
             "use std::{env, fs::File};",
             "fn f() { std::env::args(); }",
             "const A: &str = env!(\"CARGO_PKG_VERSION\");",
@@ -94,6 +101,8 @@ const FAMILIES: &[Family] = &[
         ForeignLinkage,
         &[
             "#[no_mangle] pub fn f() {}",
+            "m!(no_mangle, f);",
+            "#[strange(link_name = \"f\")] fn f() {}",
             "#[link_section = \".init_array\"] static A: fn() = f;",
             "#[export_name = \"f\"] fn f() {}",
             "extern \"C\" { fn g(); }",
@@ -109,6 +118,7 @@ const FAMILIES: &[Family] = &[
         &[
             "extern crate alloc;",
             "fn f() { let link = used; }",
+            "fn f(link_name: u64) { println!(\"{}\", link_name - link_name / 10); }",
             "fn f() { let r#extern = \"C\"; }",
             "// #[no_mangle]",
             "#[inline] fn f() {}",
@@ -122,6 +132,8 @@ const FAMILIES: &[Family] = &[
             "#[cfg(any(test, unix))] fn f() {}",
             "#[cfg_attr(test, derive(Debug))] struct A;",
             "fn f() -> bool { cfg!(debug_assertions) }",
+            "use std::cfg as assert;",
+            "use std::{cfg};",
             "macro_rules! m { ($p:meta) => { #[cfg($p)] fn f() {} } }",
             "#![cfg(unix)]",
             "cfg_if::cfg_if! { if #[cfg(test)] {} }",

@@ -14,7 +14,7 @@ use super::walker::Walker;
 /// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
 /// names of [`super::names`], `test` by its tripwire. Not `cfg(test)`: before a statement it takes a
 /// check out of the program.
-pub(super) const INERT: &[&str] = &[
+pub(crate) const INERT: &[&str] = &[
     "doc",
     "allow",
     "warn",
@@ -58,7 +58,11 @@ impl<'ast> Visit<'ast> for Choices {
     fn visit_pat(&mut self, node: &'ast Pat) {
         match node {
             Pat::Or(_) | Pat::Range(_) | Pat::Macro(_) | Pat::Verbatim(_) => self.several = true,
-            Pat::Lit(_) | Pat::Path(_) | Pat::Const(_) => self.refutable = true,
+            Pat::Lit(_) | Pat::Path(_) | Pat::Const(_) | Pat::Slice(_) => self.refutable = true,
+            // Whether a name binds or is one of a constant, only the compiler knows.
+            Pat::Ident(name) if name.subpat.is_none() => {
+                self.refutable |= is_constant(&plain(&name.ident));
+            }
             _ => {}
         }
         visit::visit_pat(self, node);
@@ -115,67 +119,6 @@ pub(super) fn is_effect(expr: &Expr) -> bool {
     }
 }
 
-/// Names that act outside the program, wherever they stand.
-const ACTING: &[&str] = &[
-    "remove_file",
-    "remove_dir",
-    "remove_dir_all",
-    "create_dir",
-    "create_dir_all",
-    "hard_link",
-    "set_permissions",
-    "set_times",
-    "set_modified",
-    "chown",
-    "fchown",
-    "lchown",
-    "chroot",
-    "ToSocketAddrs",
-    "set_var",
-    "remove_var",
-    "set_current_dir",
-    "create_new",
-    "OpenOptions",
-    "Command",
-    "TcpStream",
-    "TcpListener",
-    "UdpSocket",
-    "UnixStream",
-    "UnixListener",
-    "UnixDatagram",
-];
-
-/// Names that do so behind `fs::` or `File::`.
-const ACTING_ON_FILES: &[&str] = &[
-    "write",
-    "rename",
-    "copy",
-    "symlink",
-    "create",
-    "soft_link",
-    "options",
-    "*",
-];
-
-/// Whether a path, given by its names, acts on something that no case compares.
-pub(super) fn acts_outside(names: &[String]) -> bool {
-    let acting = names.iter().any(|name| ACTING.contains(&name.as_str()));
-    let on_files = names.windows(2).any(|pair| match pair {
-        [folder, name] => {
-            ["fs", "File"].contains(&folder.as_str()) && ACTING_ON_FILES.contains(&name.as_str())
-        }
-        _ => false,
-    });
-    acting || on_files
-}
-
-/// Whether an import or an alias gives another name to what [`acts_outside`] tells by its name.
-pub(super) fn renames_acting(name: &str, path: &str) -> bool {
-    let path = path.trim_end_matches("::self");
-    let last = path.rsplit("::").next().unwrap_or_default();
-    last != name && (["fs", "File"].contains(&last) || ACTING.contains(&last))
-}
-
 /// Methods that answer yes or no, whatever they are asked of.
 const ASKING: &[&str] = &[
     "eq",
@@ -198,6 +141,14 @@ const ASKING: &[&str] = &[
 /// Whether a call chooses like a condition: its answer can be a constant.
 pub(super) fn asks(name: &str) -> bool {
     ASKING.contains(&name) || name.starts_with("is_")
+}
+
+/// Methods whose answer may as well be what they are asked of, or an argument.
+const BOUNDING: &[&str] = &["min", "max", "clamp"];
+
+/// Whether a call bounds a value.
+pub(super) fn bounds(name: &str) -> bool {
+    BOUNDING.contains(&name)
 }
 
 /// Methods that make an option of something, or keep one only sometimes.

@@ -13,11 +13,13 @@
 
 pub(crate) mod abroad;
 mod attribution;
+mod calls;
 mod choice;
 mod condition;
 mod guard;
 mod names;
 mod operator;
+mod outside;
 mod passage;
 mod plan;
 mod reach;
@@ -33,6 +35,7 @@ mod values;
 mod walker;
 
 pub use attribution::Attribution;
+pub(crate) use choice::INERT;
 pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
 pub use plan::{
@@ -40,7 +43,7 @@ pub use plan::{
 };
 pub use reach::{REACHING, Reach};
 pub use survey::Silence;
-pub(crate) use syntax::is_test_only;
+pub(crate) use syntax::{is_test_only, takes_expressions};
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 pub(crate) use tally::{unchanged_control, unnoticed_placebo};
 

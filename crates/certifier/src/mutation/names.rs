@@ -72,25 +72,30 @@ pub(super) fn changed(
 ) -> Vec<(Range<usize>, Silence)> {
     let before = before(file).unwrap_or_default();
     let now = declared(body, parsed);
+    let macros = now.iter().filter(|(key, meaning)| {
+        let known = before.get(*key).map(|old| &old.spelled);
+        replaces_macro(key, meaning) && known != Some(&meaning.spelled)
+    });
+    let macros = macros.map(|(_, meaning)| (meaning.at.clone(), Silence::Rebound));
     if file.old.is_none() {
-        return taken_over(&before, &now);
+        return taken_over(&before, &now)
+            .into_iter()
+            .chain(macros)
+            .collect();
     }
+    let mut out: Vec<(Range<usize>, Silence)> = macros.collect();
     let used = unchanged_uses(file, tokens, index);
-    let mut out = Vec::new();
     for (key, meaning) in &now {
         let name = key.rsplit(' ').next().unwrap_or(key);
         let matters = match before.get(key) {
             Some(old) if meaning.of == Of::Function => {
-                old.spelled != meaning.spelled && used.by(name, Use::Call)
+                old.spelled != meaning.spelled && used.by(name, Use::Any)
             }
             Some(old) => old.spelled != meaning.spelled,
             None => match meaning.of {
                 Of::Method | Of::Field | Of::Impl { .. } => false,
                 Of::Variant => before.contains_key(&enum_of(key)) && used.by(name, Use::Any),
-                Of::Import | Of::Item | Of::Function => {
-                    let replaces_macro = meaning.of == Of::Import && known_macro(name).is_some();
-                    replaces_macro || used.by(name, meaning.use_of)
-                }
+                Of::Import | Of::Item | Of::Function => used.by(name, meaning.use_of),
             },
         };
         out.extend(matters.then(|| (meaning.at.clone(), Silence::Rebound)));
@@ -107,6 +112,14 @@ pub(super) fn changed(
         out.extend(gone.then_some((0..0, Silence::Removed)));
     }
     out
+}
+
+/// An import under the name of a macro that is read as the standard library's, of anything else. It
+/// counts in a new file as well: all of its calls of that name mean it.
+fn replaces_macro(key: &str, meaning: &Meaning) -> bool {
+    let name = key.rsplit(' ').next().unwrap_or(key);
+    let same = ["std", "core", "alloc"].map(|root| format!("{root}::{name}"));
+    meaning.of == Of::Import && known_macro(name).is_some() && !same.contains(&meaning.spelled)
 }
 
 /// A name that a file declares now and did not before, or the other way round.

@@ -3,6 +3,7 @@ use std::ops::Range;
 
 use super::condition::{self, Conditional};
 use super::names;
+use super::outside::Own;
 use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
@@ -186,6 +187,8 @@ fn walked(
         purpose,
         code_bytes: 0,
         guessing: false,
+        own: Own::of(parsed),
+        own_type: Vec::new(),
     };
     syn::visit::Visit::visit_file(&mut walker, parsed);
     walker.survey

@@ -92,6 +92,14 @@ pub(super) fn known_macro(name: &str) -> Option<KnownMacro> {
     Some(KnownMacro { text, expressions })
 }
 
+/// Whether the arguments of a macro of this name are known to be expressions.
+pub(crate) fn takes_expressions(name: &str) -> bool {
+    known_macro(name).is_some() || DEAD_ENDS.contains(&name)
+}
+
+/// Macros that end the program by themselves.
+const DEAD_ENDS: &[&str] = &["panic", "unreachable", "todo", "unimplemented"];
+
 /// The name of a macro that is written as one of the standard library's.
 pub(super) fn standard_name(path: &syn::Path) -> Option<String> {
     let segments: Vec<String> = path.segments.iter().map(|s| plain(&s.ident)).collect();
@@ -105,7 +113,7 @@ pub(super) fn standard_name(path: &syn::Path) -> Option<String> {
 /// A macro that ends the program by itself: reaching it is noticed without a mutant.
 pub(super) fn is_dead_end(mac: &Macro) -> bool {
     let name = standard_name(&mac.path);
-    ["panic", "unreachable", "todo", "unimplemented"].contains(&name.as_deref().unwrap_or_default())
+    DEAD_ENDS.contains(&name.as_deref().unwrap_or_default())
 }
 
 /// The expressions before anything that is none: all of a call's, both of `[x; n]`, the first of

@@ -8,11 +8,12 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, ExprBinary, ExprUnary, Macro, Signature, Stmt, UnOp};
 
 use super::choice::{
-    acts_outside, asks, has_branch, is_constant, is_effect, is_inert, is_quiet_call, is_single,
-    is_single_match, keeps, opens_with_dead_end, renames_acting,
+    has_branch, is_constant, is_effect, is_inert, is_quiet_call, is_single, is_single_match,
+    opens_with_dead_end,
 };
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
+use super::outside::{Own, acts_outside, renames_acting};
 use super::plan::Purpose;
 use super::said::{InType, Said, read_by_macro};
 use super::survey::{
@@ -43,6 +44,18 @@ pub(super) struct Walker<'a> {
     pub(super) code_bytes: usize,
     /// What is offered now rests on a name alone.
     pub(super) guessing: bool,
+    /// Names of the file that are the program's own.
+    pub(super) own: Own,
+    /// The type of the implementation around.
+    pub(super) own_type: Vec<String>,
+}
+
+/// The names a type is written with.
+fn names_of(ty: &syn::Type) -> Vec<String> {
+    match ty {
+        syn::Type::Path(of) => of.path.segments.iter().map(|s| plain(&s.ident)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// A replacement before it is written down.
@@ -99,7 +112,7 @@ impl Walker<'_> {
     }
 
     /// Offers that rest on a name alone.
-    fn guess(&mut self, offers: impl FnOnce(&mut Self)) {
+    pub(super) fn guess(&mut self, offers: impl FnOnce(&mut Self)) {
         self.guessing = true;
         offers(self);
         self.guessing = false;
@@ -234,7 +247,7 @@ impl Walker<'_> {
         self.constants(&span);
     }
 
-    fn constants(&mut self, span: &Range<usize>) {
+    pub(super) fn constants(&mut self, span: &Range<usize>) {
         for constant in ["true", "false"] {
             let offer = Offer {
                 operator: Operator::Condition,
@@ -248,7 +261,7 @@ impl Walker<'_> {
     }
 
     /// A value that decides becomes one that does not.
-    fn instead(&mut self, span: Range<usize>, replacement: &str, code: &str) {
+    pub(super) fn instead(&mut self, span: Range<usize>, replacement: &str, code: &str) {
         let offer = Offer {
             operator: Operator::Condition,
             at: span.start,
@@ -267,7 +280,7 @@ impl Walker<'_> {
         self.constants(&condition.span().byte_range());
     }
 
-    fn sides(&mut self, span: &Range<usize>, own: &str, sides: [(&str, &Expr); 2]) {
+    pub(super) fn sides(&mut self, span: &Range<usize>, own: &str, sides: &[(&str, &Expr)]) {
         for (side, operand) in sides {
             let offer = Offer {
                 operator: Operator::Logical,
@@ -378,19 +391,11 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
 
     fn visit_path(&mut self, node: &'ast syn::Path) {
-        let names: Vec<String> = node.segments.iter().map(|s| plain(&s.ident)).collect();
-        if acts_outside(&names) {
-            self.silence(node.span().byte_range(), Silence::Effect);
-        }
+        self.acting_path(node);
         visit::visit_path(self, node);
     }
     fn visit_item_use(&mut self, node: &'ast syn::ItemUse) {
-        for (name, path) in names::imported(&node.tree) {
-            let names: Vec<String> = path.split("::").map(str::to_owned).collect();
-            if acts_outside(&names) || renames_acting(&name, &path) {
-                self.silence(node.span().byte_range(), Silence::Effect);
-            }
-        }
+        self.acting_import(node);
     }
 
     fn visit_stmt(&mut self, node: &'ast Stmt) {
@@ -398,6 +403,14 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             && is_effect(expr)
         {
             self.effect(expr.span().byte_range(), EffectForm::Statement);
+        }
+        // What a case compares of standard error, its witness says: what is written there is there
+        // for its effect.
+        if let Stmt::Macro(node) = node
+            && self.purpose == Purpose::Gate
+            && standard_name(&node.mac.path).is_some_and(|n| ["eprint", "eprintln"].contains(&&*n))
+        {
+            self.effect(node.mac.span().byte_range(), EffectForm::Statement);
         }
         visit::visit_stmt(self, node);
     }
@@ -506,7 +519,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         };
         if !self.gate(&node.attrs, node.span().byte_range(), first) {
             let name = squeezed(self.slice(node.self_ty.span().byte_range()));
+            let outer = std::mem::replace(&mut self.own_type, names_of(&node.self_ty));
             self.item_in(name, |walker| visit::visit_item_impl(walker, node));
+            self.own_type = outer;
         }
     }
     fn visit_item_trait(&mut self, node: &'ast syn::ItemTrait) {
@@ -589,7 +604,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.region(span.clone(), offer);
         }
         if matches!(node.op, BinOp::And(_) | BinOp::Or(_)) {
-            self.sides(&span, own, [("left", &node.left), ("right", &node.right)]);
+            self.sides(&span, own, &[("left", &node.left), ("right", &node.right)]);
         }
     }
     fn visit_expr_unary(&mut self, node: &'ast ExprUnary) {
@@ -629,36 +644,26 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
     }
     fn visit_expr_method_call(&mut self, node: &'ast syn::ExprMethodCall) {
-        // The text of `expect` shows only when the program has already failed, like the format
-        // string of a panic.
-        if node.method == "expect" && matches!(node.args.first(), Some(Expr::Lit(_))) {
+        self.acting_method(node);
+        if self.is_told_on_failure(node) {
             return self.visit_expr(&node.receiver);
         }
         visit::visit_expr_method_call(self, node);
-        let name = plain(&node.method);
-        let span = node.span().byte_range();
-        if asks(&name) {
-            self.guess(|walker| walker.constants(&span));
-        }
-        if keeps(&name) {
-            self.instead(span.clone(), "nothing", "::core::option::Option::None");
-        }
-        if let ("min" | "max", Some(argument)) = (name.as_str(), node.args.first()) {
-            let sides = [("left", &*node.receiver), ("right", argument)];
-            self.guess(|walker| walker.sides(&span, &name, sides));
-        }
+        let operands: Vec<&Expr> = std::iter::once(&*node.receiver).chain(&node.args).collect();
+        self.chosen_by_call(&plain(&node.method), node.span().byte_range(), &operands);
     }
     fn visit_expr_call(&mut self, node: &'ast syn::ExprCall) {
         visit::visit_expr_call(self, node);
         if let Expr::Path(function) = &*node.func
-            && let (Some(last), true) = (
-                function.path.segments.last(),
-                function.path.segments.len() > 1 || function.qself.is_some(),
-            )
-            && asks(&plain(&last.ident))
+            && let Some(last) = function.path.segments.last()
         {
-            self.guess(|walker| walker.constants(&node.span().byte_range()));
+            let operands: Vec<&Expr> = node.args.iter().collect();
+            self.chosen_by_call(&plain(&last.ident), node.span().byte_range(), &operands);
         }
+    }
+    fn visit_expr_range(&mut self, node: &'ast syn::ExprRange) {
+        visit::visit_expr_range(self, node);
+        self.ends(node);
     }
     fn visit_expr_path(&mut self, node: &'ast syn::ExprPath) {
         if let Some(of) = &node.qself
@@ -684,6 +689,13 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
         visit::visit_expr_macro(self, node);
     }
+    fn visit_item_extern_crate(&mut self, node: &'ast syn::ItemExternCrate) {
+        node.attrs.iter().for_each(|a| self.visit_attribute(a));
+        let renamed = node.rename.as_ref();
+        if renamed.is_some_and(|(_, name)| renames_acting(&plain(name), &plain(&node.ident))) {
+            self.silence(node.span().byte_range(), Silence::Effect);
+        }
+    }
     fn visit_item_type(&mut self, node: &'ast syn::ItemType) {
         if let syn::Type::Path(of) = &*node.ty {
             let names: Vec<String> = of.path.segments.iter().map(|s| plain(&s.ident)).collect();
@@ -702,6 +714,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
         if name.as_deref() == Some("matches") {
             self.matched(node);
+        }
+        if let Some(text) = known.as_ref().and_then(|shape| shape.text) {
+            self.widths(node, text);
         }
         let walked = known.and_then(|shape| {
             self.arguments(&shape, &node.tokens, name.as_deref().unwrap_or_default())

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::fence::compiled_in;
 use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
-use crate::mutation::{FileRole, Silence, Unjudged};
+use crate::mutation::{FileRole, INERT, Silence, Unjudged};
 use crate::population::Package;
 use crate::scan::scan;
 use crate::tokens::with_tokens;
@@ -32,9 +32,7 @@ const DESCRIPTIONS: &[&str] = &[
     "categories",
     "exclude",
     "include",
-    "publish",
     "rust-version",
-    "metadata",
 ];
 
 pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
@@ -43,7 +41,7 @@ pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
     let mut out: Vec<Unjudged> = gone
         .map(|change| one(change, Silence::Removed, String::new()))
         .collect();
-    out.extend(lost_tests(&rust));
+    out.extend(lost_tests(&rust, tree));
     let climbing = climbs(tree);
     for change in others {
         let name = change.path.file_name();
@@ -91,11 +89,13 @@ fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
 }
 
 /// Files with fewer tests than before, where the change as a whole leaves fewer.
-fn lost_tests(rust: &[&Change]) -> Vec<Unjudged> {
+fn lost_tests(rust: &[&Change], tree: &Tree<'_>) -> Vec<Unjudged> {
     let counted = |change: &Change| {
         let count = |state: &Option<FileState>| {
             let state = state.as_ref();
-            state.map_or(0, |state| tests_in(&change.path, &state.content))
+            let tests = Package::of(tree, &change.path).role(tree, &change.path) == FileRole::Tests;
+            let tests_in = |state: &FileState| tests_in(&change.path, &state.content, tests);
+            state.map_or(0, tests_in)
         };
         (count(&change.old), count(&change.new))
     };
@@ -110,8 +110,9 @@ fn lost_tests(rust: &[&Change]) -> Vec<Unjudged> {
         .collect()
 }
 
-/// Attributes that end with `test`: `#[test]`, `#[tokio::test(…)]`. None in what cannot be read.
-fn tests_in(path: &RelPath, content: &[u8]) -> usize {
+/// Attributes that end with a name of a test: `#[test]`, `#[tokio::test(…)]`, `#[rstest]`. In a file
+/// of tests every other that a macro may make tests of: `#[case(…)]`. None in what cannot be read.
+fn tests_in(path: &RelPath, content: &[u8], in_tests: bool) -> usize {
     let count = |tokens| {
         let tokens = flatten(tokens);
         let opens = tokens.windows(2).enumerate().filter(|(_, pair)| {
@@ -126,10 +127,15 @@ fn tests_in(path: &RelPath, content: &[u8]) -> usize {
                 .last()
         };
         opens
-            .filter(|(at, _)| path(*at).is_some_and(|last| last.text() == "test"))
+            .filter(|(at, _)| path(*at).is_some_and(|last| is_test(&last.text(), in_tests)))
             .count()
     };
     with_tokens(path, content, count).unwrap_or(0)
+}
+
+fn is_test(attribute: &str, in_tests: bool) -> bool {
+    let made = in_tests && attribute != "cfg" && !INERT.contains(&attribute);
+    attribute.contains("test") || made
 }
 
 /// Data that a build turned out to read.
@@ -295,6 +301,12 @@ mod tests {
         for (from, to, key) in [
             ("1.0.0\"", "1.0.0\"\nedition = \"2024\"", "package.edition"),
             ("1.0.0\"", "1.0.0\"\nautobins = false", "package.autobins"),
+            ("1.0.0\"", "1.0.0\"\npublish = true", "package.publish"),
+            (
+                "1.0.0\"",
+                "1.0.0\"\nmetadata.release.hook = [\"sh\"]",
+                "package.metadata",
+            ),
             (
                 "x = \"1\"",
                 "x = { version = \"1\", features = [\"f\"] }",
@@ -331,6 +343,10 @@ mod tests {
             place
         );
         assert_eq!(named("tests/a.rs", one, two, &[]), [""; 0]);
+        let table = "#[rstest]\n#[case(1)]\n#[case(2)]\nfn a(#[case] b: u8) {}\n";
+        assert_eq!(named("tests/a.rs", table, "// None.\n", &[]), place);
+        let fewer = table.replace("#[case(2)]\n", "");
+        assert_eq!(named("tests/a.rs", table, &fewer, &[]), place);
         let moved = [
             change("tests/a.rs", Some(two.as_bytes()), None),
             change("tests/b.rs", None, Some(two.as_bytes())),

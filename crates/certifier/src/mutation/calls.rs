@@ -1,0 +1,167 @@
+//! Calls, ranges and format strings that choose like conditions, told by their names alone.
+
+use std::ops::Range;
+
+use proc_macro2::TokenTree;
+use syn::spanned::Spanned;
+use syn::{Expr, Lit, Macro, RangeLimits};
+
+use super::choice::{asks, bounds, keeps};
+use super::operator::Operator;
+use super::syntax::shown;
+use super::walker::{Offer, Walker};
+
+impl Walker<'_> {
+    /// The text of `expect` shows only when the program has already failed, like the format string
+    /// of a panic. A method of the program's own may do anything with it.
+    pub(super) fn is_told_on_failure(&self, node: &syn::ExprMethodCall) -> bool {
+        let told =
+            matches!(node.args.first(), Some(Expr::Lit(text)) if matches!(text.lit, Lit::Str(_)));
+        node.method == "expect" && node.args.len() == 1 && told && !self.own.declares("expect")
+    }
+
+    /// A call of a method or function of this name, with all it is asked of.
+    pub(super) fn chosen_by_call(&mut self, name: &str, span: Range<usize>, operands: &[&Expr]) {
+        if asks(name) {
+            self.guess(|walker| walker.constants(&span));
+        }
+        if keeps(name) {
+            self.instead(span.clone(), "nothing", "::core::option::Option::None");
+        }
+        if let ("then" | "then_some", Some(condition)) = (name, operands.first()) {
+            let condition = condition.span().byte_range();
+            self.guess(|walker| walker.constants(&condition));
+        }
+        if let (true, [first, rest @ ..]) = (bounds(name), operands) {
+            let sides: Vec<(&str, &Expr)> = std::iter::once(("left", *first))
+                .chain(rest.iter().map(|other| ("right", *other)))
+                .collect();
+            if rest.is_empty() {
+                return;
+            }
+            self.guess(|walker| walker.sides(&span, name, &sides));
+        }
+    }
+
+    /// The ends of a range move by one. Those that are literals have mutants of their own.
+    pub(super) fn ends(&mut self, node: &syn::ExprRange) {
+        let (own, other, moved) = match node.limits {
+            RangeLimits::HalfOpen(_) => ("..", "..=", "+"),
+            RangeLimits::Closed(_) => ("..=", "..", "-"),
+        };
+        let at = node.limits.span().byte_range().start;
+        let ends = [
+            (&node.start, "start one more", "+"),
+            (&node.end, other, moved),
+        ];
+        for (end, replacement, sign) in ends {
+            let Some(end) = end.as_ref().filter(|end| !is_number(end)) else {
+                continue;
+            };
+            let span = end.span().byte_range();
+            let offer = Offer {
+                operator: Operator::Relational,
+                at,
+                original: own.to_owned(),
+                replacement: replacement.to_owned(),
+                code: format!("({}) {sign} 1", self.slice(span.clone())),
+            };
+            self.guess(|walker| walker.region(span, offer));
+        }
+    }
+
+    /// Widths and precisions in a format string cut and fill: one more and one less of each.
+    pub(super) fn widths(&mut self, node: &Macro, text: usize) {
+        let span = node.span().byte_range();
+        let Some(literal) = format_string(node, text) else {
+            return;
+        };
+        let written = self.slice(literal.clone()).to_owned();
+        for number in numbers(&written) {
+            let own: u32 = match written.get(number.clone()).map(str::parse) {
+                Some(Ok(own)) => own,
+                _ => continue,
+            };
+            for other in [own.checked_add(1), own.checked_sub(1)]
+                .into_iter()
+                .flatten()
+            {
+                let mut changed = written.clone();
+                changed.replace_range(number.clone(), &other.to_string());
+                let whole = self.slice(span.clone());
+                let before = whole.get(..literal.start - span.start).unwrap_or_default();
+                let after = whole.get(literal.end - span.start..).unwrap_or_default();
+                let offer = Offer {
+                    operator: Operator::IntegerLiteral,
+                    at: literal.start + number.start,
+                    original: shown(&written),
+                    replacement: shown(&changed),
+                    code: format!("{before}{changed}{after}"),
+                };
+                self.region(span.clone(), offer);
+            }
+        }
+    }
+}
+
+fn is_number(expr: &Expr) -> bool {
+    matches!(expr, Expr::Lit(node) if matches!(node.lit, Lit::Int(_)))
+}
+
+/// The format string of a macro: the literal that is its argument of this number.
+fn format_string(node: &Macro, number: usize) -> Option<Range<usize>> {
+    let mut at = 0;
+    for token in node.tokens.clone() {
+        match token {
+            TokenTree::Punct(mark) if mark.as_char() == ',' => at += 1,
+            TokenTree::Literal(text) if at == number => return Some(text.span().byte_range()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The numbers behind a `:` in braces, without the zero that fills and without names of arguments.
+fn numbers(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::new();
+    let (mut open, mut within) = (false, false);
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'{' if bytes.get(at + 1) == Some(&b'{') => at += 1,
+            b'{' | b'}' => (open, within) = (*byte == b'{', false),
+            b':' => within |= open,
+            b'1'..=b'9' if within => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+                let named = bytes.get(at + length) == Some(&b'$');
+                out.extend((!named).then_some(at..at + length));
+                at += length - 1;
+            }
+            // `.0` cuts everything; `0` before a width fills.
+            b'0' if within && bytes.get(at.wrapping_sub(1)) == Some(&b'.') => {
+                out.push(at..at + 1);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_and_precisions_are_told_from_everything_else_in_braces() {
+        let found = |text: &str| -> Vec<String> {
+            let found = numbers(text).into_iter();
+            found.map(|at| text[at].to_owned()).collect()
+        };
+        assert_eq!(found("{:.6} {0:>12.3} 7 {x:05}"), ["6", "12", "3", "5"]);
+        assert_eq!(found("{:.0} {:1$} {{:5}} {:?} a: 3"), ["0"]);
+        assert_eq!(found("{:.*} {1} {x1:w1$}"), [""; 0]);
+    }
+}
