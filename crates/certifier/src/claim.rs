@@ -318,8 +318,12 @@ pub struct LinesClaim {
     pub changed: u64,
     /// Code of the program: mutants on it, or of its function, were noticed.
     pub mutated: u64,
-    /// Without effect by itself: comments, documents, formatting, declarations, tests.
+    /// Without effect by itself: comments, documents, formatting, declarations.
     pub inert: u64,
+    /// Tests, benchmarks, examples, code in documentation: no part of the program, and run all the same
+    /// by whoever tests it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tests: u64,
     /// Files that a rule of the operator's made again in a session, byte for byte. Mutants judge none of
     /// them.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -357,9 +361,14 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl LinesClaim {
-    /// Whether no changed line can change what a program does: documents, comments, tests.
+    /// Whether no changed line can change what anything does: documents, comments.
     pub fn are_inert(&self) -> bool {
         self.changed > 0 && self.inert == self.changed
+    }
+
+    /// Whether no changed line can change what the program does: documents, comments, tests.
+    pub fn are_beside(&self) -> bool {
+        self.changed > 0 && self.inert.checked_add(self.tests) == Some(self.changed)
     }
 }
 

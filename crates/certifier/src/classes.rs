@@ -18,8 +18,10 @@ pub enum LineClass {
     /// Code of the judged program: mutants on it, or of the function it lies in, were noticed.
     Mutated,
     /// It changes no program by itself: a comment, a document, formatting, a lone bracket, a
-    /// declaration that acts through judged lines alone, code for tests only.
+    /// declaration that acts through judged lines alone.
     Inert,
+    /// Code for tests only, and code in documentation: no part of the program, and run all the same.
+    Tests,
     /// A file that a rule of the operator's made again in a session, byte for byte.
     Regenerated,
     /// Data that is not compiled into the program.
@@ -37,6 +39,7 @@ impl LineClass {
         match self {
             Self::Mutated => "mutated",
             Self::Inert => "inert",
+            Self::Tests => "tests",
             Self::Regenerated => "regenerated",
             Self::Data => "data",
             Self::NotCompiled => "not-compiled",
@@ -166,7 +169,8 @@ impl<'a> RustLines<'a> {
         match self.why.get(&line) {
             Some(Silence::NotCompiled) => LineClass::NotCompiled,
             Some(Silence::WholeFunction) => LineClass::Mutated,
-            Some(Silence::TestOnly | Silence::Declaration) => LineClass::Inert,
+            Some(Silence::TestOnly) => LineClass::Tests,
+            Some(Silence::Declaration) => LineClass::Inert,
             Some(_) => LineClass::Unjudged,
             None if self.code.binary_search(&line).is_ok() => LineClass::Mutated,
             None => LineClass::Inert,
@@ -381,7 +385,7 @@ mod tests {
         classed(change, &[])
     }
 
-    use LineClass::{Data, Inert, Mutated, NotCompiled, Unjudged};
+    use LineClass::{Data, Inert, Mutated, NotCompiled, Tests, Unjudged};
 
     #[test]
     fn a_script_is_no_data_whatever_it_is_called() {
@@ -467,6 +471,52 @@ mod tests {
         let part = "fn f() {\n    #[cfg(windows)]\n    g(1);\n    g(3);\n}\n";
         let more = part.replace("g(1)", "g(2)");
         assert_eq!(edited("src/lib.rs", part, &more), [(3, NotCompiled)]);
+    }
+
+    #[test]
+    fn tests_and_examples_are_a_class_of_their_own_and_may_start_nothing() {
+        let test = "#[test]\nfn prices() {\n    assert_eq!(total(1), 2);\n}\n";
+        assert_eq!(
+            new_file("tests/a.rs", test),
+            [(1, Tests), (2, Tests), (3, Tests), (4, Inert)]
+        );
+        let beside = "fn f() {}\n#[cfg(test)]\nmod tests {\n    const A: u8 = 1;\n}\n";
+        let more = beside.replace('1', "2");
+        assert_eq!(edited("src/lib.rs", beside, &more), [(4, Tests)]);
+        let said = "//! A.\n//!\n//! ```\n//! f(1);\n//! ```\nfn f() {}\n";
+        let other = said.replace("f(1)", "f(2)").replace("A.", "B.");
+        assert_eq!(edited("src/lib.rs", said, &other), [(1, Inert), (4, Tests)]);
+        for starting in [
+            "std::process::Command::new(\"sh\").status()",
+            "assert!(Command::new(\"sh\").status().is_ok())",
+            "TcpStream::connect(\"a:1\")",
+        ] {
+            let acting = test.replace("assert_eq!(total(1), 2)", starting);
+            assert_eq!(
+                new_file("tests/a.rs", &acting)[2],
+                (3, Unjudged),
+                "{starting}"
+            );
+            let beside = beside.replace("const A: u8 = 1;", "fn t() {\n}");
+            let acting = beside.replace("fn t() {", &format!("fn t() {{ {starting};"));
+            assert_eq!(edited("src/lib.rs", &beside, &acting), [(4, Unjudged)]);
+            let acting = said.replace("f(1)", starting);
+            let found = edited("src/lib.rs", said, &acting);
+            assert_eq!(found, [(4, Unjudged)]);
+        }
+        for renamed in ["use std::process::Command as C;\n", "use std::net::*;\n"] {
+            assert_eq!(new_file("tests/a.rs", renamed), [(1, Unjudged)]);
+        }
+        // The twins: the program under test, and what is called alike.
+        for own in [
+            "use std::process::Command;\nfn f() {\n    Command::new(env!(\"CARGO_BIN_EXE_a\"));\n}\n",
+            "use crate::cli::Command;\nfn f() {\n    g(Command::Price);\n}\n",
+            "use assert_cmd::Command;\nfn f() {\n    Command::cargo_bin(\"a\");\n}\n",
+            "fn f() {\n    std::fs::write(\"a\", \"b\");\n}\n",
+        ] {
+            let found = new_file("tests/a.rs", own);
+            assert!(found.iter().all(|(_, class)| *class != Unjudged), "{own}");
+        }
     }
 
     #[test]

@@ -204,6 +204,7 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
     let classes = [
         lines.mutated,
         lines.inert,
+        lines.tests,
         lines.regenerated,
         lines.data,
         lines.not_compiled,

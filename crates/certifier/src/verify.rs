@@ -369,8 +369,10 @@ fn objections(statement: &Statement, policy: &Policy) -> Vec<(CertifierError, Op
     let inputs = &statement.predicate.inputs;
     let missing = policy.required_gates().iter();
     let missing = missing.filter(|gate| !statement.predicate.gates.contains(gate));
-    // Of documents, comments and tests no mutant can be made, and none is needed.
-    let inert = inputs.mutation.lines.are_inert();
+    // Of documents, comments and tests no mutant can be made. Tests are run by whoever tests the
+    // program: that nothing proves them, the policy must say.
+    let lines = &inputs.mutation.lines;
+    let inert = lines.are_inert() || (policy.allow().tests && lines.are_beside());
     let missing = missing.filter(|gate| **gate != Gate::Mutation || !inert);
     let mut found: Vec<_> = missing
         .map(|gate| (CertifierCode::GateMissing.refuse(gate.name()), Some(*gate)))

@@ -52,6 +52,7 @@ impl Certification<'_> {
             changed: lines.len() as u64,
             mutated: count(LineClass::Mutated),
             inert: count(LineClass::Inert),
+            tests: count(LineClass::Tests),
             regenerated: count(LineClass::Regenerated),
             data: count(LineClass::Data),
             not_compiled: count(LineClass::NotCompiled),

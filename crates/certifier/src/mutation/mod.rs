@@ -30,6 +30,7 @@ mod stray;
 mod survey;
 mod syntax;
 mod tally;
+mod tested;
 mod text;
 mod values;
 mod walker;

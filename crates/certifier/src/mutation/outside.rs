@@ -110,7 +110,7 @@ impl Own {
     }
 
     /// Whether a path begins in the program itself.
-    fn has(&self, names: &[String]) -> bool {
+    pub(super) fn has(&self, names: &[String]) -> bool {
         let Some((first, rest)) = names.split_first() else {
             return false;
         };

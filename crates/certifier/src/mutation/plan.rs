@@ -393,6 +393,13 @@ impl MutationPlan {
             why,
         }));
         self.code.insert(file.path.clone(), code);
+        let examples = &found.examples & &file.lines;
+        self.unmutated
+            .extend(examples.into_iter().map(|line| Unmutated {
+                file: file.path.clone(),
+                line,
+                why: Silence::TestOnly,
+            }));
         EditedFile {
             lines: &file.lines - &apart,
             ..file.clone()

@@ -8,6 +8,7 @@ use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
 use super::syntax::is_test_only;
+use super::tested::example_lines;
 use super::text::{code_lines, doc_lines, first_item, meant_lines, split_prefix};
 use super::walker::Walker;
 use crate::tokens::with_tokens;
@@ -23,6 +24,8 @@ pub(super) struct Surveyed {
     pub(super) meant: BTreeSet<u32>,
     pub(super) first_item: Option<usize>,
     pub(super) survey: Survey,
+    /// Lines of code in documentation.
+    pub(super) examples: BTreeSet<u32>,
     /// Lines under a condition that does not certainly hold.
     pub(super) conditional: Conditional,
     /// The whole file is for tests only: its tripwire goes here.
@@ -78,8 +81,13 @@ impl Surveyed {
                 _ => Conditional::default(),
             };
             let meant = meant_lines(body, &tokens, &index);
+            let examples = match (mutable, purpose) {
+                (true, Purpose::Gate) => example_lines(body, &tokens, &index),
+                _ => BTreeSet::new(),
+            };
             Ok(Self {
                 code: code_lines(body, &tokens, &index),
+                examples,
                 survey: if mutable {
                     let how = (guard, purpose);
                     let lines = &file.lines - &conditional.off;
@@ -96,16 +104,30 @@ impl Surveyed {
                     survey
                         .hidden
                         .extend(names::changed(file, body, &parsed, &tokens, &index));
+                    if purpose == Purpose::Gate {
+                        survey.note_acting_tests(
+                            body,
+                            &tokens,
+                            &index,
+                            &Own::of(&parsed),
+                            &file.lines,
+                        );
+                    }
+                    survey
+                } else if closed {
+                    let mut survey = silenced(body, Silence::TestOnly);
+                    if purpose == Purpose::Gate {
+                        survey.note_acting_tests(
+                            body,
+                            &tokens,
+                            &index,
+                            &Own::of(&parsed),
+                            &file.lines,
+                        );
+                    }
                     survey
                 } else {
-                    silenced(
-                        body,
-                        if closed {
-                            Silence::TestOnly
-                        } else {
-                            Silence::BuildTime
-                        },
-                    )
+                    silenced(body, Silence::BuildTime)
                 },
                 file_gate: first_item
                     .filter(|_| closed && file.role != FileRole::BuildTime)

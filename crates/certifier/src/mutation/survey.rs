@@ -120,7 +120,7 @@ pub enum Silence {
     /// An implementation that is gone, so that unchanged lines reach another one.
     Removed,
     /// A name of the standard library that acts on something no case compares: files, processes,
-    /// the network, the environment.
+    /// the network, the environment. In tests: a process or the network.
     Effect,
     /// A manifest key that decides what is built.
     Manifest,
@@ -196,6 +196,15 @@ impl LineIndex {
             .and_then(|l| self.0.get(l))
             .unwrap_or(&0);
         u32::try_from(at.saturating_sub(*start) + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The stretch of bytes a line begins with.
+    pub(super) fn beginning(&self, line: u32) -> Range<usize> {
+        let at = usize::try_from(line)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1);
+        let start = self.0.get(at).copied().unwrap_or_default();
+        start..start + 1
     }
 
     /// The lines a stretch of bytes lies on.

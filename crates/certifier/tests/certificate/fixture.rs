@@ -279,6 +279,7 @@ fn mutation() -> MutationClaim {
             changed: 9,
             mutated: 5,
             inert: 3,
+            tests: 0,
             regenerated: 0,
             data: 1,
             not_compiled: 0,

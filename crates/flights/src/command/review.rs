@@ -285,6 +285,10 @@ fn not_proven(inputs: &Inputs) -> Vec<String> {
             lines.regenerated,
             "changed lines are as a generator makes them, and no mutant judges those",
         ),
+        (
+            lines.tests,
+            "changed lines are tests or examples, which nothing proves",
+        ),
         (lines.data, "changed lines are data that is not compiled"),
     ] {
         if count > 0 {

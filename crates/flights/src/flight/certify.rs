@@ -64,6 +64,7 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
             "quarantined_max": predicate.inputs.witness.suite.as_ref().map_or(0, |s| s.quarantined.len()),
             "witness_kinds": [predicate.inputs.witness.kind],
             "regenerated": predicate.inputs.mutation.lines.regenerated > 0,
+            "tests": predicate.inputs.mutation.lines.tests > 0,
             "narrowed": predicate.inputs.capture.narrowed.is_some(),
             "waivers_max": predicate.inputs.mutation.waived.len()
                 + predicate.inputs.mutation.unjudged.len(),
