@@ -529,6 +529,29 @@ fn choices_known_by_name_have_mutants_as_calls_of_any_kind() {
 }
 
 #[test]
+fn a_function_that_takes_a_traits_calls_over_and_an_order_that_a_derive_tells_are_named() {
+    let old = "trait P {\n    fn price(&self) -> u64;\n}\nimpl P for O {\n    fn price(&self) -> u64 {\n        self.0 * 3\n    }\n}\nfn f(o: O) -> u64 {\n    o.price()\n}\n";
+    let own = |name: &str| {
+        format!("{old}impl O {{\n    fn {name}(&self) -> u64 {{\n        self.0 * 4\n    }}\n}}\n")
+    };
+    assert_eq!(
+        unjudged(old, &own("price")),
+        ["src/lib.rs:12 unjudged rebound"]
+    );
+    assert_eq!(unjudged(old, &own("total")), [""; 0]);
+    let order =
+        "#[derive(Debug)]\nstruct P {\n    a: u8,\n    b: u8,\n}\nfn f(p: P) {\n    g(p);\n}\n";
+    let ab = "    a: u8,\n    b: u8,\n";
+    let turned = unjudged(order, &order.replace(ab, "    b: u8,\n    a: u8,\n"));
+    assert_eq!(turned.len(), 1, "{turned:?}");
+    let more = order.replace(ab, "    a: u8,\n    c: u8,\n    b: u8,\n");
+    assert_eq!(unjudged(order, &more), [""; 0]);
+    let silent = order.replace("#[derive(Debug)]\n", "");
+    let turned = unjudged(&silent, &silent.replace(ab, "    b: u8,\n    a: u8,\n"));
+    assert_eq!(turned, [""; 0]);
+}
+
+#[test]
 fn a_function_that_is_handed_on_counts_as_called() {
     let old = "fn units(of: u64) -> u64 {\n    g(of)\n}\nfn f(t: T) -> u64 {\n    t.map(units).sum()\n}\n";
     let new = old.replace("fn units(of: u64) -> u64", "fn units(of: u64) -> u16");

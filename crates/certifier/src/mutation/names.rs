@@ -91,9 +91,16 @@ pub(super) fn changed(
             Some(old) if meaning.of == Of::Function => {
                 old.spelled != meaning.spelled && used.by(name, Use::Any)
             }
-            Some(old) => old.spelled != meaning.spelled,
+            Some(old) => {
+                let told = meaning.of == Of::Item && used.by(name, Use::Any);
+                old.spelled != meaning.spelled || told && is_reordered(key, meaning, &before, &now)
+            }
             None => match meaning.of {
-                Of::Method | Of::Field | Of::Impl { .. } => false,
+                Of::Method => {
+                    let used = used.methods.contains(name) || used.by(name, Use::Call);
+                    used && takes_calls_over(key, &before)
+                }
+                Of::Field | Of::Impl { .. } => false,
                 Of::Variant => before.contains_key(&enum_of(key)) && used.by(name, Use::Any),
                 Of::Import | Of::Item | Of::Function => used.by(name, meaning.use_of),
             },
@@ -112,6 +119,43 @@ pub(super) fn changed(
         out.extend(gone.then_some((0..0, Silence::Removed)));
     }
     out
+}
+
+/// Whether a new function of a type has the name of one that a trait gives: calls on unchanged
+/// lines then reach the new one.
+fn takes_calls_over(key: &str, before: &Names) -> bool {
+    let Some((of, name)) = key.rsplit_once(' ') else {
+        return false;
+    };
+    let by_trait = |known: &str| match known.rsplit_once(' ') {
+        Some((whose, known)) if known == name => {
+            whose.starts_with("trait ")
+                || whose.contains("::trait ")
+                || whose != of && whose.starts_with(of)
+        }
+        _ => false,
+    };
+    of.ends_with(':') && before.keys().any(|known| by_trait(known))
+}
+
+/// Whether fields that were there before stand in another order, and a derive tells it.
+fn is_reordered(key: &str, meaning: &Meaning, before: &Names, now: &Names) -> bool {
+    let Some((place, name)) = key.rsplit_once(' ') else {
+        return false;
+    };
+    let of = format!("{place}{name}. ");
+    let fields = |names: &Names, others: &Names| -> Vec<String> {
+        let own = names.iter().filter(|(key, _)| key.starts_with(&of));
+        let both = own.filter(|(key, _)| others.contains_key(*key));
+        let mut fields: Vec<_> = both.map(|(key, m)| (m.at.start, key.clone())).collect();
+        fields.sort();
+        fields.into_iter().map(|(_, key)| key).collect()
+    };
+    let telling = ["Debug", "Hash", "Serialize"];
+    telling
+        .iter()
+        .any(|derive| meaning.spelled.contains(derive))
+        && fields(before, now) != fields(now, before)
 }
 
 /// An import under the name of a macro that is read as the standard library's, of anything else. It
