@@ -697,6 +697,13 @@ fn each_side_of_a_choice_by_a_pattern_has_a_mutant() {
             ],
         ),
         (
+            "while let true = by_mail(q) {\nbreak;\n}\nq",
+            vec![
+                "2:7 branch let true = by_mail(q) -> end",
+                "2:7 branch else of let true = by_mail(q) -> end",
+            ],
+        ),
+        (
             "match q {\n[_, _] => {}\nUNIT => {}\n_ if q.odd() => break,\n_ => p -= 1,\n}",
             vec![
                 "3:1 branch [_, _] -> end",

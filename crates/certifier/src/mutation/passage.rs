@@ -10,7 +10,7 @@ use syn::{Block, Expr, Stmt};
 use super::choice::{opens_with_dead_end, starts_with_dead_end};
 use super::operator::Operator;
 use super::plan::Purpose;
-use super::survey::Survey;
+use super::survey::{Else, Survey};
 use super::syntax::{is_dead_end, known_macro, shown, standard_name};
 use super::walker::{Offer, Walker};
 
@@ -88,18 +88,29 @@ impl Walker<'_> {
         self.reach(first.start, span, offer);
     }
 
-    /// The side of `if let` that is not written.
-    pub(super) fn not_taken(&mut self, node: &syn::ExprIf) {
-        let condition = node.cond.span().byte_range();
-        let unwritten = node.else_branch.is_none() && self.purpose == Purpose::Gate;
+    /// The side of `if let` and `while let` that is not written.
+    pub(super) fn not_taken(
+        &mut self,
+        condition: &Expr,
+        block: &Block,
+        looping: Option<Range<usize>>,
+    ) {
+        let condition = condition.span().byte_range();
         let named = format!("else of {}", shown(self.slice(condition.clone())));
         let offer = self.end_of(condition.start, named);
-        if !unwritten || !self.index.touches(&condition, self.changed) || !self.room(&offer) {
+        if self.purpose != Purpose::Gate
+            || !self.index.touches(&condition, self.changed)
+            || !self.room(&offer)
+        {
             return;
         }
-        let close = node.then_branch.brace_token.span.close().byte_range();
+        let close = block.brace_token.span.close().byte_range();
         let alternative = self.alternative(condition, offer);
-        self.survey.elses.insert(close.start, alternative);
+        let other = Else {
+            alternative,
+            looping,
+        };
+        self.survey.elses.insert(close.start, other);
     }
 
     /// The end of the program at the start of some statements, unless something there shows already

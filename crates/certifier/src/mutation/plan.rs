@@ -576,13 +576,23 @@ impl MutationPlan {
                 });
             }
         }
-        for (at, alternative) in &found.survey.elses {
-            let alternatives = std::slice::from_ref(alternative);
+        for (at, other) in &found.survey.elses {
+            let alternatives = std::slice::from_ref(&other.alternative);
             let arms = self.arms(file, found, alternatives, &mut known)?;
-            spots.extend((!arms.is_empty()).then(|| Spot {
-                span: *at..*at + 1,
-                kind: SpotKind::Else(arms),
+            if arms.is_empty() {
+                continue;
+            }
+            // The same loop, with its other side written down.
+            spots.extend(other.looping.clone().map(|span| Spot {
+                span,
+                kind: SpotKind::Text("loop { if".to_owned()),
             }));
+            let kind = match other.looping {
+                Some(_) => SpotKind::Leave(arms),
+                None => SpotKind::Else(arms),
+            };
+            let span = *at..*at + 1;
+            spots.push(Spot { span, kind });
         }
         // Outside of an expression that starts and ends with it.
         let effects = self.effects(file, found, &mut known)?;
@@ -734,7 +744,7 @@ fn alternatives(found: &Surveyed) -> impl Iterator<Item = &Alternative> {
     let expressions = survey.regions.values().chain(survey.entries.values());
     expressions
         .flatten()
-        .chain(survey.elses.values())
+        .chain(survey.elses.values().map(|other| &other.alternative))
         .chain(survey.effects.values().map(|effect| &effect.alternative))
 }
 

@@ -20,6 +20,8 @@ pub(super) enum SpotKind {
     Entry(Vec<Arm>),
     /// The closing bracket of an `if let` without `else`.
     Else(Vec<Arm>),
+    /// The closing bracket of a `while let`, which is written as `loop { if let`.
+    Leave(Vec<Arm>),
     /// A statement that is there or not.
     Statement(Vec<Arm>),
     /// The value of an unused name, there or not.
@@ -127,6 +129,13 @@ impl Pen<'_> {
                 self.choice(arms);
                 self.arms(arms, "");
                 self.done.text.push_str("_ => {} } }");
+                self.close(start, arms);
+            }
+            SpotKind::Leave(arms) => {
+                self.done.text.push_str("} else { ");
+                self.choice(arms);
+                self.arms(arms, "");
+                self.done.text.push_str("_ => {} } break } }");
                 self.close(start, arms);
             }
             SpotKind::Entry(arms) => {

@@ -11,8 +11,8 @@ pub(super) struct Survey {
     pub(super) regions: BTreeMap<(usize, Reverse<usize>), Vec<Alternative>>,
     /// Starts of function bodies and branches: where the first statement begins.
     pub(super) entries: BTreeMap<usize, Vec<Alternative>>,
-    /// Closing brackets of `if let` without `else`: the side that is not written.
-    pub(super) elses: BTreeMap<usize, Alternative>,
+    /// Closing brackets of `if let` without `else`, and of `while let`: the side that is not written.
+    pub(super) elses: BTreeMap<usize, Else>,
     /// Statements and values that can be left out, by start and then outermost first.
     pub(super) effects: BTreeMap<(usize, Reverse<usize>), Effect>,
     /// Stretches in which no mutant can show what a change of them does.
@@ -56,6 +56,14 @@ pub(super) struct Alternative {
 pub(super) struct Effect {
     pub(super) form: EffectForm,
     pub(super) alternative: Alternative,
+}
+
+/// The side of a choice by a pattern that is not written.
+#[derive(Debug, Clone)]
+pub(super) struct Else {
+    pub(super) alternative: Alternative,
+    /// The word `while`, where that is what chooses.
+    pub(super) looping: Option<Range<usize>>,
 }
 
 /// What an effect is in the text.

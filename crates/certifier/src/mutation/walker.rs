@@ -554,7 +554,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             {
                 self.branch_block(word.span().byte_range(), &other.block);
             }
-            self.not_taken(node);
+            if node.else_branch.is_none() {
+                self.not_taken(&node.cond, &node.then_branch, None);
+            }
         }
         visit::visit_expr_if(self, node);
     }
@@ -562,6 +564,8 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         self.condition(&node.cond);
         if binds(&node.cond) {
             self.branch_block(node.cond.span().byte_range(), &node.body);
+            let word = node.while_token.span().byte_range();
+            self.not_taken(&node.cond, &node.body, Some(word));
         }
         visit::visit_expr_while(self, node);
     }

@@ -202,3 +202,30 @@ fn only_keys_that_caller_and_policy_trust_count() {
         CertifierCode::ThresholdNotMet
     );
 }
+
+#[test]
+fn tests_alone_need_no_mutants_only_where_the_policy_says_so_and_documents_never_do() {
+    let without_mutants = |inert: u64, tests: u64| {
+        let mut statement = honest();
+        let gates = statement["predicate"]["gates"].as_array_mut().unwrap();
+        gates.retain(|gate| gate != "mutation");
+        let mutation = &mut statement["predicate"]["inputs"]["mutation"];
+        for zero in ["generated", "viable", "unviable", "survived"] {
+            mutation[zero] = json!(0);
+        }
+        mutation["killedBy"] = json!({});
+        mutation["waived"] = json!([]);
+        mutation["lines"] = json!({"changed": inert + tests, "mutated": 0, "inert": inert,
+            "tests": tests, "data": 0, "notCompiled": 0, "unjudged": 0});
+        signed(&statement)
+    };
+    let mut lenient = policy_json();
+    lenient["allow"]["tests"] = json!(true);
+    let missing = |inert, tests, policy: &serde_json::Value| {
+        let verdict = verdict_under(&without_mutants(inert, tests), policy);
+        verdict.err() == Some(CertifierCode::GateMissing)
+    };
+    assert!(!missing(2, 0, &policy_json()));
+    assert!(missing(1, 1, &policy_json()) && missing(0, 1, &policy_json()));
+    assert!(!missing(1, 1, &lenient) && !missing(0, 1, &lenient));
+}
