@@ -90,10 +90,13 @@ fn code(old: &Scanned<'_>, new: &Scanned<'_>) -> BTreeSet<usize> {
     let pairs = pairs(&old.lines, &new.lines, |line| without_end(line.bytes));
     let standing = Standing::of(old, new, &pairs);
     let mut out = BTreeSet::new();
-    out.extend(pairs.iter().filter_map(|(o, n)| {
+    for (o, n) in &pairs {
         let has_code = new.lines.get(*n).is_some_and(|line| line.has_code);
-        (has_code && !standing.is_same(*o, *n)).then_some(*n)
-    }));
+        if has_code && !standing.is_same(*o, *n) {
+            out.insert(*n);
+            out.extend(standing.openers(*o, *n));
+        }
+    }
     for (was, is) in gaps(&pairs, old.lines.len(), new.lines.len()) {
         let parts = rewritten(&old.lines, &new.lines, (&was, &is));
         for (was, is) in &parts {
@@ -404,7 +407,9 @@ mod tests {
     fn brackets_on_one_line_are_told_apart() {
         let old = "fn f() {\n    g(|_| { if a {\n        x();\n    }\n        y();\n    });\n}\n";
         let new = "fn f() {\n    g(|_| { if a {\n        x();\n        y();\n    }\n    });\n}\n";
-        assert!(changed(old, new).contains(&4));
+        // What decides about the line now counts as well.
+        let found = changed(old, new);
+        assert!(found.contains(&4) && found.contains(&2), "{found:?}");
     }
 
     #[test]

@@ -37,6 +37,26 @@ impl<'a> Standing<'a> {
         }
     }
 
+    /// The kept lines that open what one line stands in and the other does not: what decides now
+    /// whether it runs, or did so before.
+    pub(crate) fn openers(&self, old: usize, new: usize) -> BTreeSet<usize> {
+        let block = |of: &Scanned<'_>, line: usize| of.lines.get(line).map(|line| line.block);
+        let was = around(self.old, block(self.old, old));
+        let is = around(self.new, block(self.new, new));
+        let kept = |(line, nth): (usize, usize)| {
+            let at = self.kept.0.binary_search(&line).ok()?;
+            self.kept.1.get(at).map(|line| (*line, nth))
+        };
+        let was: BTreeSet<_> = was.into_iter().filter_map(kept).collect();
+        let is = is.into_iter();
+        let is: BTreeSet<_> = is
+            .filter(|(line, _)| self.kept.1.binary_search(line).is_ok())
+            .collect();
+        was.symmetric_difference(&is)
+            .map(|(line, _)| *line)
+            .collect()
+    }
+
     /// Outwards until the answer is known.
     fn are_same(&self, mut old: usize, mut new: usize) -> bool {
         let mut passed = Vec::new();
@@ -75,4 +95,18 @@ impl<'a> Standing<'a> {
         let renamed = !self.functions.0.contains(new) && !self.functions.1.contains(old);
         places.0 == places.1 && (places.0.is_err() || was.nth == is.nth) && (old == new || renamed)
     }
+}
+
+/// Most brackets around a line that are looked at. No text that compiles here is nested so deep.
+const MAX_AROUND: usize = 256;
+
+/// The brackets around a line, by the lines that open them.
+fn around(of: &Scanned<'_>, innermost: Option<usize>) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let mut next = innermost;
+    while let Some(block) = next.filter(|at| *at != 0).and_then(|at| of.blocks.get(at)) {
+        out.push((block.line, block.nth));
+        next = Some(block.parent).filter(|_| out.len() < MAX_AROUND);
+    }
+    out
 }
