@@ -552,6 +552,23 @@ fn a_function_that_takes_a_traits_calls_over_and_an_order_that_a_derive_tells_ar
 }
 
 #[test]
+fn a_label_that_moves_to_another_loop_leaves_a_mutant_that_shows_it() {
+    let old = "fn f() {\n    'all: for a in b {\n        for c in a {\n            if d(c) {\n                break 'all;\n            }\n            continue 'all;\n        }\n    }\n}\n";
+    let new = old
+        .replace("'all: for a", "for a")
+        .replace("for c", "'all: for c");
+    let touched = flightproof_certifier::lines::changed_lines(Some(old.as_bytes()), new.as_bytes());
+    assert!(touched.contains(&5) && touched.contains(&7), "{touched:?}");
+    let ids = ids("", &new);
+    for wanted in [
+        "5:17 condition break 'all -> break",
+        "7:13 condition continue 'all -> continue",
+    ] {
+        assert!(ids.contains(&wanted.to_owned()), "{wanted} in {ids:#?}");
+    }
+}
+
+#[test]
 fn a_function_that_is_handed_on_counts_as_called() {
     let old = "fn units(of: u64) -> u64 {\n    g(of)\n}\nfn f(t: T) -> u64 {\n    t.map(units).sum()\n}\n";
     let new = old.replace("fn units(of: u64) -> u64", "fn units(of: u64) -> u16");

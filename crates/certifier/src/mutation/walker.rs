@@ -665,6 +665,17 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.chosen_by_call(&plain(&last.ident), node.span().byte_range(), &operands);
         }
     }
+    fn visit_expr_break(&mut self, node: &'ast syn::ExprBreak) {
+        if node.label.is_some() && node.expr.is_none() {
+            self.instead(node.span().byte_range(), "break", "break");
+        }
+        visit::visit_expr_break(self, node);
+    }
+    fn visit_expr_continue(&mut self, node: &'ast syn::ExprContinue) {
+        if node.label.is_some() {
+            self.instead(node.span().byte_range(), "continue", "continue");
+        }
+    }
     fn visit_expr_range(&mut self, node: &'ast syn::ExprRange) {
         visit::visit_expr_range(self, node);
         self.ends(node);
