@@ -78,6 +78,8 @@ struct Level {
     /// Attributes of what a `}` ended, unless it goes on: `.`, `?`, `else`.
     ended: Option<String>,
     brace: bool,
+    /// Within a statement that only declares names.
+    declares: bool,
 }
 
 /// An attribute that is being read.
@@ -131,8 +133,7 @@ impl Blocks {
 
     /// Whether a statement that only declares names has begun.
     pub(crate) fn only_declares(&self) -> bool {
-        let head = &self.level().head;
-        head.text.starts_with("use ") || head.text.starts_with("type ")
+        self.level().only_declares()
     }
 
     pub(crate) fn begin_line(&mut self, line: usize) {
@@ -194,6 +195,7 @@ impl Blocks {
         level.goes_on(false);
         let (says, function) = level.head.says(bracket);
         let within = level.head.angles > 0;
+        let declares = level.only_declares();
         let brace = bracket == '{';
         let mut head = Head::default();
         if level.head.kind == Kind::Whole && !brace {
@@ -212,6 +214,7 @@ impl Blocks {
             head,
             within,
             brace,
+            declares,
             ended: None,
         });
     }
@@ -253,6 +256,11 @@ impl Blocks {
 }
 
 impl Level {
+    fn only_declares(&self) -> bool {
+        let text = &self.head.text;
+        self.declares || text.starts_with("use ") || text.starts_with("type ")
+    }
+
     /// The token after a `}` says whether the statement goes on.
     fn goes_on(&mut self, on: bool) {
         if let Some(attributes) = self.ended.take().filter(|_| on) {
@@ -264,6 +272,9 @@ impl Level {
 impl Head {
     fn word(&mut self, word: &str) {
         let first = self.tokens == 0;
+        if first && word == "pub" {
+            return;
+        }
         self.tokens += 1;
         self.long |= LONG.contains(&word);
         match (&self.kind, word) {

@@ -34,6 +34,8 @@ pub(crate) struct ScannedLine<'a> {
     /// Whether a name or literal is on it that is no keyword and part of no attribute or import:
     /// something that may have a mutant.
     pub(crate) says: bool,
+    /// Whether anything is on it beside attributes, imports and aliases.
+    pub(crate) acts: bool,
     /// Its tokens, documentation included: lines with the same ones differ in their looks only.
     pub(crate) tokens: Vec<u8>,
 }
@@ -60,6 +62,7 @@ pub(crate) fn scan(text: &[u8]) -> Scanned<'_> {
             under: blocks.attributes().to_owned(),
             has_code: false,
             says: false,
+            acts: false,
             tokens: Vec::new(),
         };
         if !(number == 0 && shebang) {
@@ -207,11 +210,13 @@ impl Line<'_, '_> {
         match first {
             b'(' | b'[' | b'{' => {
                 self.token(1);
+                self.brace(first);
                 self.blocks.open(char::from(first));
                 1
             }
             b')' | b']' | b'}' => {
                 self.token(1);
+                self.brace(first);
                 self.blocks.close();
                 1
             }
@@ -236,9 +241,15 @@ impl Line<'_, '_> {
         }
     }
 
+    fn brace(&mut self, bracket: u8) {
+        let quiet = self.blocks.in_attribute() || self.blocks.only_declares();
+        self.line.acts |= matches!(bracket, b'{' | b'}') && !quiet;
+    }
+
     fn literal(&mut self, length: usize) {
         let text = self.token(length);
         self.line.says |= !self.blocks.in_attribute();
+        self.line.acts |= self.line.says;
         self.blocks.word(&text);
     }
 
@@ -256,6 +267,7 @@ impl Line<'_, '_> {
         self.blocks.word(&word);
         let quiet = self.blocks.in_attribute() || self.blocks.only_declares();
         self.line.says |= !quiet && !KEYWORDS.contains(&name);
+        self.line.acts |= !quiet && name != b"pub";
         length
     }
 

@@ -735,6 +735,15 @@ fn each_side_of_a_choice_by_a_pattern_has_a_mutant() {
             assert!(ids.contains(&wanted.to_owned()), "{wanted} in {ids:#?}");
         }
     }
+    // The last variant of an enum leaves no other side.
+    let asks = |second: &str| {
+        let ids = named(&format!(
+            "if let A(b) = q {{\nc(b);\n}} else if let {second} {{\nc(d);\n}}\nq"
+        ));
+        ids.iter().filter(|id| id.contains("else of")).count()
+    };
+    assert_eq!(asks("B(d) = q"), 0);
+    assert_eq!(asks("B(d) = e(q)") + asks("B(7) = q") + asks("7 = q"), 3);
     // Behind a changed `let … else` what follows is its other side, changed or not.
     let old = "fn f(q: u64) -> u64 {\n    g(q)\n}\n";
     let new = old.replace("    g(q)", "    let 7 = q else { return q };\n    g(q)");

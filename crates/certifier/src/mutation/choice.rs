@@ -48,6 +48,14 @@ pub(super) fn is_single(pattern: &Pat) -> bool {
     !seen.several
 }
 
+/// Whether a pattern asks for a variant, and for no value in it.
+pub(super) fn is_variant(pattern: &Pat) -> bool {
+    let mut seen = Choices::default();
+    seen.visit_pat(pattern);
+    let of_enum = matches!(pattern, Pat::TupleStruct(_) | Pat::Struct(_));
+    of_enum && !seen.several && !seen.refutable
+}
+
 #[derive(Default)]
 struct Choices {
     several: bool,

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Stmt};
 
-use super::choice::{opens_with_dead_end, starts_with_dead_end};
+use super::choice::{is_variant, opens_with_dead_end, starts_with_dead_end};
 use super::operator::Operator;
 use super::plan::Purpose;
 use super::survey::{Else, Survey};
@@ -111,6 +111,18 @@ impl Walker<'_> {
             looping,
         };
         self.survey.elses.insert(close.start, other);
+    }
+
+    /// `else if let` of the same value as before it, for another variant and no value in it: that none
+    /// of them fits is often no case at all.
+    pub(super) fn note_rest(&mut self, before: &Expr, next: &syn::ExprIf) {
+        let (Expr::Let(first), Expr::Let(second)) = (before, &*next.cond) else {
+            return;
+        };
+        let asked = |of: &syn::ExprLet| self.slice(of.expr.span().byte_range()).to_owned();
+        if asked(first) == asked(second) && is_variant(&second.pat) {
+            self.rests.insert(next.span().byte_range().start);
+        }
     }
 
     /// The end of the program at the start of some statements, unless something there shows already

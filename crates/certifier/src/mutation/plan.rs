@@ -361,11 +361,13 @@ impl MutationPlan {
     /// A fallback is a mutant only once the compiler refused what it stands in for, and nothing
     /// else of its function.
     fn settle_fallbacks(&self, file: &EditedFile, found: &mut Surveyed) {
+        let source = Digest::of(&file.text);
         let mut known = BTreeMap::new();
         let mut refused = BTreeSet::new();
         let mut living = BTreeSet::new();
         for alternative in alternatives(found) {
-            let id = self.mutant(file, found, alternative, &mut known).id;
+            let from = (file, source);
+            let id = self.mutant(from, found, alternative, &mut known).id;
             let dropped = self.chosen.dropped.contains(&id);
             if dropped && !alternative.operator.hangs_on_types() {
                 refused.insert(alternative.function.clone());
@@ -375,7 +377,8 @@ impl MutationPlan {
         }
         let mut survey = std::mem::take(&mut found.survey);
         survey.drop_fallbacks(|value| {
-            let id = self.mutant(file, found, value, &mut BTreeMap::new()).id;
+            let from = (file, source);
+            let id = self.mutant(from, found, value, &mut BTreeMap::new()).id;
             refused.contains(&value.function) || living.contains(&id)
         });
         found.survey = survey;

@@ -209,6 +209,7 @@ fn walked(
         purpose,
         code_bytes: 0,
         guessing: false,
+        rests: BTreeSet::new(),
         own: Own::of(parsed),
         own_type: Vec::new(),
     };

@@ -44,6 +44,8 @@ pub(super) struct Walker<'a> {
     pub(super) code_bytes: usize,
     /// What is offered now rests on a name alone.
     pub(super) guessing: bool,
+    /// Where `else if let` asks what the `if let` before it asked: for another variant.
+    pub(super) rests: BTreeSet<usize>,
     /// Names of the file that are the program's own.
     pub(super) own: Own,
     /// The type of the implementation around.
@@ -554,7 +556,11 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             {
                 self.branch_block(word.span().byte_range(), &other.block);
             }
-            if node.else_branch.is_none() {
+            if let Some((_, Expr::If(next))) = node.else_branch.as_ref().map(|(w, e)| (w, &**e)) {
+                self.note_rest(&node.cond, next);
+            }
+            let rest = self.rests.contains(&node.span().byte_range().start);
+            if node.else_branch.is_none() && !rest {
                 self.not_taken(&node.cond, &node.then_branch, None);
             }
         }
