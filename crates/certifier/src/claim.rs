@@ -273,6 +273,9 @@ pub struct ExecutionClaim {
 pub struct MutationClaim {
     /// Version of the set of operators.
     pub operator_set: String,
+    /// How the mutants came to run, where they are not all in one program as Rust's are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<MutationMethod>,
     /// Digest of the list of mutants.
     pub population: Digest,
     /// Mutants generated: viable and unviable.
@@ -296,6 +299,14 @@ pub struct MutationClaim {
 impl MutationClaim {
     /// The class of a mutant that gave a wrong answer.
     pub const BY_VALUE: &str = "value";
+}
+
+/// How mutants come to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MutationMethod {
+    /// Each is a build of its own and a process for each case. No selector hides which one runs.
+    BuildPerMutant,
 }
 
 /// One waived mutant or place.

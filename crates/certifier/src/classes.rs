@@ -2,6 +2,7 @@
 
 use crate::fence::{compiled_in, is_taken_in, takes_in_unseen};
 use crate::generated::Regenerated;
+use crate::languages::Language;
 use crate::lines::is_rust;
 use crate::mutation::{MutationPlan, Silence};
 use crate::population::lines_of;
@@ -70,15 +71,17 @@ pub(crate) struct ChangedFile {
 }
 
 impl ChangedFile {
-    /// The changed files of a commit. Where no operator knows the language, nothing but documents is
-    /// told apart.
-    pub(crate) fn all(changes: &[Change], tree: &Tree<'_>, language: Option<&str>) -> Vec<Self> {
+    /// The changed files of a commit to a program in Rust, or in another language.
+    pub(crate) fn all(
+        changes: &[Change],
+        tree: &Tree<'_>,
+        language: Option<Language>,
+    ) -> Vec<Self> {
         let of = |change: &Change| {
             let lines = lines_of(change);
             let rust = is_rust(&change.path);
             let whole = match language {
-                Some(_) if is_read_by_people(change, tree) => Some(LineClass::Inert),
-                Some(_) => Some(LineClass::Unjudged),
+                Some(language) => language.class(change, tree),
                 None if becomes_executable(change) => Some(LineClass::NotCompiled),
                 // Line by line; without lines only comments went, or all of it, which is named.
                 None if rust && lines.is_empty() => Some(LineClass::Inert),
@@ -107,6 +110,12 @@ impl ChangedFile {
         files
     }
 
+    /// The class that all of its lines have.
+    #[cfg(test)]
+    pub(crate) fn whole_class(&self) -> Option<LineClass> {
+        self.whole
+    }
+
     /// What a build turned out to read and no rule of the text had found: a macro took it in.
     pub(crate) fn is_read_unseen(&self) -> bool {
         self.whole.is_some() && !is_rust(&self.path) && !self.taken_in
@@ -127,9 +136,9 @@ impl ChangedFile {
             Some(class) if self.lines.is_empty() => vec![line(0, class)],
             Some(class) => self.lines.iter().map(|at| line(*at, class)).collect(),
             None => {
-                let found = RustLines::of(&self.path, plan);
-                let lines = self.lines.iter();
-                lines.map(|at| line(*at, found.class(*at))).collect()
+                let found = CodeLines::of(&self.path, plan);
+                let lines = found.with_tokens(&self.lines);
+                lines.iter().map(|at| line(*at, found.class(*at))).collect()
             }
         }
     }
@@ -142,15 +151,15 @@ pub(crate) fn classes(files: &[ChangedFile], plan: &MutationPlan) -> Vec<Classed
     out
 }
 
-/// The lines of one Rust file, as the mutation plan sees them.
-struct RustLines<'a> {
+/// The lines of one source file, as the mutation plan sees them.
+struct CodeLines<'a> {
     code: Vec<u32>,
     why: BTreeMap<u32, Silence>,
     path: &'a RelPath,
     plan: &'a MutationPlan,
 }
 
-impl<'a> RustLines<'a> {
+impl<'a> CodeLines<'a> {
     fn of(path: &'a RelPath, plan: &'a MutationPlan) -> Self {
         let silent = plan.unmutated.iter().filter(|u| u.file == *path);
         Self {
@@ -159,6 +168,12 @@ impl<'a> RustLines<'a> {
             path,
             plan,
         }
+    }
+
+    /// These lines, and those on which a token changed though the line did not: a text that begins
+    /// before them, a block that ends behind.
+    fn with_tokens(&self, lines: &BTreeSet<u32>) -> BTreeSet<u32> {
+        lines.iter().chain(&self.code).copied().collect()
     }
 
     fn class(&self, line: u32) -> LineClass {
@@ -175,6 +190,62 @@ impl<'a> RustLines<'a> {
             None if self.code.binary_search(&line).is_ok() => LineClass::Mutated,
             None => LineClass::Inert,
         }
+    }
+}
+
+impl Language {
+    /// The class of a changed file, where all of its lines have one.
+    fn class(self, change: &Change, tree: &Tree<'_>) -> Option<LineClass> {
+        let path = &change.path;
+        if becomes_executable(change) {
+            return Some(LineClass::NotCompiled);
+        }
+        if self.owns(path) {
+            return match (self.leaves_out(path), &change.new) {
+                (true, _) => Some(LineClass::NotCompiled),
+                (false, Some(_)) => None,
+                (false, None) => Some(LineClass::Unjudged),
+            };
+        }
+        if is_read_by_people(change, tree) {
+            return Some(LineClass::Inert);
+        }
+        let state = change.new.as_ref().or(change.old.as_ref());
+        let script = state.is_some_and(|state| is_script(path, state));
+        Some(match compiled_with(self, path, tree) {
+            Some(_) => LineClass::Unjudged,
+            None if script => LineClass::NotCompiled,
+            // A document that some file names is data for whatever reads it.
+            None => LineClass::Data,
+        })
+    }
+}
+
+/// Why a file that is no source of a language is part of its program, or of how it is built.
+pub(crate) fn compiled_with(
+    language: Language,
+    path: &RelPath,
+    tree: &Tree<'_>,
+) -> Option<Silence> {
+    let name = path.file_name();
+    let named = |mark: &str| {
+        let names = tree
+            .files()
+            .filter(|(other, _)| RelPath::new(other).is_ok_and(|other| language.owns(&other)));
+        let has = |content: &[u8], text: &str| {
+            content.windows(text.len()).any(|at| at == text.as_bytes())
+        };
+        names.into_iter().any(|(_, content)| has(content, mark))
+    };
+    match language {
+        Language::C => named(name).then_some(Silence::CompiledData),
+        Language::Go if matches!(name, "go.mod" | "go.sum" | "go.work") => Some(Silence::Manifest),
+        Language::Go => named("go:embed").then_some(Silence::CompiledData),
+        Language::JavaScript => name
+            .to_ascii_lowercase()
+            .ends_with(".json")
+            .then_some(Silence::CompiledData),
+        Language::Python => None,
     }
 }
 
@@ -646,7 +717,7 @@ mod tests {
         let classed = |change: Change, source: &str| {
             let path: RelPath = "src/main.c".parse().unwrap();
             let tree: Tree<'_> = [(&path, source.as_bytes())].into_iter().collect();
-            ChangedFile::all(&[change], &tree, Some("c"))
+            ChangedFile::all(&[change], &tree, Some(Language::C))
                 .remove(0)
                 .whole
         };
@@ -655,10 +726,10 @@ mod tests {
         let taken = classed(text.clone(), "#include \"../docs/rates.md\"\n");
         assert_eq!(taken, Some(Unjudged));
         let script = change("install.md", None, Some(b"#!/bin/sh\nx\n"));
-        assert_eq!(classed(script, ""), Some(Unjudged));
+        assert_eq!(classed(script, ""), Some(NotCompiled));
         let mut run = text;
         run.new.as_mut().unwrap().executable = true;
-        assert_eq!(classed(run, ""), Some(Unjudged));
+        assert_eq!(classed(run, ""), Some(NotCompiled));
     }
 
     #[test]

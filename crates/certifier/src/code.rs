@@ -28,16 +28,19 @@ flightproof_core::refusal_codes! {
         // source
         /// A changed Rust file beyond the size limit.
         SourceTooLarge = "SOURCE_TOO_LARGE", Input,
-            "a changed Rust file is too large to be checked", "the work to check a stranger's file is bounded", "split the file into modules";
+            "a changed source file is too large to be checked", "the work to check a stranger's file is bounded", "split the file into modules";
         /// A changed Rust file that is no UTF-8 or no Rust.
         SourceUnreadable = "SOURCE_UNREADABLE", Input,
-            "a changed Rust file cannot be read as Rust", "what the checks cannot read they cannot judge, and the compiler might read it differently", "correct the place that is named; a script line or a byte order mark has to go";
+            "a changed source file cannot be read as what it is named", "what the checks cannot read they cannot judge, and the compiler might read it differently", "correct the place that is named; a script line or a byte order mark has to go";
         /// Characters that deceive a reader.
         SourceBidi = "SOURCE_BIDI", Input,
-            "a changed Rust file shows a reader something else than the compiler sees", "invisible, reordering or foreign-looking characters can hide what a change does", "write the character as an escape such as \\u{200d}, and names in ASCII";
+            "a changed source file shows a reader something else than the compiler sees", "invisible, reordering or foreign-looking characters can hide what a change does", "write the character as an escape such as \\u{200d}, and names in ASCII";
+        /// A text that a compiler could read in another way than the checks.
+        SourceAmbiguous = "SOURCE_AMBIGUOUS", Input,
+            "a changed source file can be read in two ways", "a compiler might run what the checks took for a comment or a text", "write the place that is named plainly: no trigraph, no spliced line, no escape in a name, UTF-8 alone, one kind of indentation";
         /// A changed Rust file nested too deeply for a parser.
         SourceTooDeep = "SOURCE_TOO_DEEP", Input,
-            "a changed Rust file is nested too deeply", "parsers descend once for each level, and such a text can end them", "split the expression, type or chain at the place that is named";
+            "a changed source file is nested too deeply", "parsers descend once for each level, and such a text can end them", "split the expression, type or chain at the place that is named";
         // fence
         /// `unsafe` or inline assembly in changed code.
         UnsafeCode = "UNSAFE_CODE", Input,
@@ -45,6 +48,9 @@ flightproof_core::refusal_codes! {
         /// Changed code looks at its own source or program file.
         SourceIntrospection = "SOURCE_INTROSPECTION", Input,
             "changed code looks at its own source, place or program file", "such code can tell a mutated build from the shipped one and behave well only when it is judged", "remove the construct that is named";
+        /// Changed code makes or finds code while it runs.
+        DynamicCode = "DYNAMIC_CODE", Input,
+            "changed code makes code, or finds it by a name that it puts together", "what is only known while the program runs no rule reads and no mutant changes", "name what is used, as literal text, and use modules that only answer and compute";
         /// Changed code steps outside the language's linking.
         ForeignLinkage = "FOREIGN_LINKAGE", Input,
             "changed code links in a way the language does not check", "it can run before main, replace the allocator or another crate's function", "remove the construct that is named, or have a person review and commit it";
@@ -209,6 +215,9 @@ flightproof_core::refusal_codes! {
         /// The witness was public and the policy wants a private one.
         WitnessPublic = "WITNESS_PUBLIC", Policy,
             "the commit was judged by a public witness", "its author could read the expected answers", "certify with a private witness, or set allow.public_witness";
+        /// The change is in a language that the policy does not name.
+        LanguageNotAllowed = "LANGUAGE_NOT_ALLOWED", Policy,
+            "the change is in a language that the policy does not allow", "the fence of other languages than Rust is a list of names, and sees less", "name the toolchain under allow.languages if that is enough";
         /// More waived mutants than the policy allows.
         WaiversTooMany = "WAIVERS_TOO_MANY", Policy,
             "too many mutants were waived", "each waived mutant is a change that no case would notice", "add cases that kill them, or raise allow.waivers_max";
@@ -419,6 +428,9 @@ flightproof_core::refusal_codes! {
         /// A mutant that changes nothing was noticed.
         PlaceboKilled = "PLACEBO_KILLED", Input,
             "a mutant that changes nothing was noticed", "the program looks for mutants instead of doing its work", "remove what inspects the running program";
+        /// A change that ends the program was not noticed.
+        CanarySurvived = "CANARY_SURVIVED", Input,
+            "no case runs a changed file", "the program was made to end wherever the file is part of it, and every case passed: mutants of the file would show nothing", "ask the witness's owner for a case that runs it, or leave the file out of the change";
         /// An answer to another question.
         AnswerUnasked = "ANSWER_UNASKED", Ours,
             "the certification was told something it did not ask", "a verdict from answers to other questions would be none", "report this with the command that led to it";

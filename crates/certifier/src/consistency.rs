@@ -5,6 +5,7 @@
 use crate::certificate::{Admission, Statement, Subject};
 use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim, WitnessKind};
 use crate::judge::Gate;
+use crate::languages::Language;
 use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::Package;
@@ -29,7 +30,12 @@ pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     execution_agrees(inputs, gates)?;
     baseline_agrees(&inputs.witness)?;
     counts_add_up(&inputs.mutation)?;
-    // Where the rules of Rust held, what no mutant judges was waived; other languages have none.
+    let of = &inputs.mutation;
+    agree(
+        "operators and how their mutants ran",
+        Language::of_operators(&of.operator_set).is_some() == of.method.is_some(),
+    )?;
+    // Without a fence nobody looked what no mutant judges.
     agree(
         "lines that no mutant judges and their waivers",
         !gates.contains(&Gate::Fence)

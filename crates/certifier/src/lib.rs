@@ -29,6 +29,7 @@ pub mod fuzzing;
 pub mod generated;
 pub mod judge;
 pub mod key;
+pub mod languages;
 pub mod lineage;
 pub mod lines;
 pub mod log;

@@ -71,6 +71,9 @@ pub struct Allow {
     pub regenerated: bool,
     /// A change of tests and documents alone may come without mutants.
     pub tests: bool,
+    /// Other languages than Rust in which the change may be, by their toolchains: their fences are
+    /// lists of names, and each of their mutants is a build of its own.
+    pub languages: Vec<String>,
     /// Most waived mutants.
     pub waivers_max: u64,
     /// The candidate's author may have seen the witness.

@@ -79,7 +79,7 @@ pub fn with_tokens<T: Send>(
 }
 
 /// Size, encoding and characters: what can be said before any lexer runs.
-fn honest_text<'a>(path: &RelPath, source: &'a [u8]) -> Result<&'a str, CertifierError> {
+pub(crate) fn honest_text<'a>(path: &RelPath, source: &'a [u8]) -> Result<&'a str, CertifierError> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(CertifierCode::SourceTooLarge.refuse(format_args!(
             "{}: {} bytes, at most {MAX_SOURCE_BYTES}",

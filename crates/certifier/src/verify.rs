@@ -7,6 +7,7 @@ use crate::claim::{BaselineResult, RequestClaim, WaiverClaim, WitnessKind};
 use crate::exception::{self, Excused};
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
+use crate::languages::Language;
 use crate::lineage::{self, Ancestor};
 use crate::log::{self, Included};
 use crate::policy::Policy;
@@ -460,8 +461,14 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
         script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
     let proc = inputs.session_build.proc_macros && !allow.proc_macros;
     let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
+    let language = Language::of_operators(&inputs.mutation.operator_set).map(Language::toolchain);
+    let language = language.filter(|name| !allow.languages.iter().any(|known| known == name));
+    let language = language.map(|name| {
+        CertifierCode::LanguageNotAllowed
+            .refuse(format_args!("{name} is not among allow.languages"))
+    });
     [
-        public, weaker, wavering, narrowed, idle, uncompiled, made, waived, script, proc,
+        public, weaker, wavering, narrowed, idle, uncompiled, made, waived, script, proc, language,
     ]
     .into_iter()
     .flatten()

@@ -13,8 +13,7 @@
 //!   at most one `stderr_contains`. What is absent is not compared.
 //! - Bytes that are no UTF-8 stand as `{"base64":"…"}` in place of a string: `stdin`, the contents of
 //!   `files`, `stdout`, `stderr_contains`.
-//! - `language`, only with `bin`: the toolchain profile that builds the program; absent, Rust. What has
-//!   no mutants has no waivers either.
+//! - `language`, only with `bin`: the toolchain profile that builds the program; absent, Rust.
 //! - `suite`, in place of `bin` and `driver`: the baseline's own integration tests judge, see [`suite`].
 //! - `differential`: inputs that are generated and compared with the baseline, see [`differential`].
 //!   There may be no cases then.

@@ -92,6 +92,22 @@ fn each_mutant_is_selected_alone_and_behaves_as_its_name_says() {
     assert_eq!(stdout(&shop.run("main", 12345, "")), "true false false\n");
 }
 
+#[test]
+fn an_arm_that_is_left_out_leaves_its_values_to_the_one_behind_it() {
+    let (shop, made) = program(
+        "enum K {\n    A(String),\n    B(String),\n}\nfn f(k: K) -> String {\n    match k {\n        K::A(text) => text,\n        K::B(ref text) if text.is_empty() => \"none\".to_owned(),\n        _ => \"other\".to_owned(),\n    }\n}\nfn main() {\n    println!(\"{} {}\", f(K::A(\"a\".to_owned())), f(K::B(String::new())));\n}\n",
+        Some(&[7, 8]),
+    );
+    assert_eq!(stdout(&shop.run("main", 0, "")), "a none\n");
+    let arm = selector(&made, "main.rs:7:9 arm-delete K::A(text) -> nothing");
+    assert_eq!(stdout(&shop.run("main", arm, "")), "other none\n");
+    let guard = selector(&made, "main.rs:8:27 condition text.is_empty() -> false");
+    assert_eq!(stdout(&shop.run("main", guard, "")), "a other\n");
+    for placebo in made.placebos {
+        assert_eq!(stdout(&shop.run("main", placebo, "")), "a none\n");
+    }
+}
+
 /// Ids of the mutants of these lines that do not change what the program prints.
 fn survivors(source: &str, lines: &[u32]) -> BTreeSet<String> {
     let (shop, made) = program(source, Some(lines));
@@ -126,7 +142,10 @@ fn a_backdoor_behind_a_pattern_leaves_survivors_and_its_benign_twin_none() {
     let hidden =
         "    match cents {\n        133_700 => free,\n        _ => cents / 10 + free,\n    }\n";
     let source = BENIGN.replace("    cents / 10 + free\n", hidden);
-    let expected = ["main.rs:3:9 branch 133_700 -> end"];
+    let expected = [
+        "main.rs:3:9 arm-delete 133_700 -> nothing",
+        "main.rs:3:9 branch 133_700 -> end",
+    ];
     assert!(survivors(&source, &[1, 2, 3, 4, 5]).iter().eq(&expected));
     let hidden =
         "    if let 133_700 = cents {\n        return free;\n    }\n    cents / 10 + free\n";

@@ -4,6 +4,7 @@
 //! compiled once.
 
 mod command;
+pub(crate) mod overlay;
 mod product;
 mod reads;
 mod suite;
@@ -17,14 +18,14 @@ use crate::upload::{self, execute, promote};
 use crate::{LimitEvents, Session, SessionCode, SessionError};
 use command::{GUARD_DIR, LINKER, check_guard, guard_path};
 use flightproof_archive::paws;
-use flightproof_core::{Bytes, Digest, RelPath, escape};
+use flightproof_core::{Digest, RelPath, escape};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildRecord, BuildTarget, Built, Diagnostic, Guard, Package,
 };
 use flightproof_frame::protocol::{CrateFile, Outcome, Place, Status, layout};
+use overlay::Overlaid;
 use product::{Library, binary, library};
 use reads::reads;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Last bytes of standard error that are handed on.
 const MAX_TAIL: usize = 4096;
@@ -34,10 +35,9 @@ const PROFILE: &str = "dev";
 #[derive(Debug)]
 pub struct Workshop {
     source: Digest,
-    tree: BTreeMap<RelPath, (bool, Vec<u8>)>,
+    tree: Overlaid,
     packages: Vec<Package>,
     wall_ms: u64,
-    overlaid: BTreeSet<RelPath>,
     guard: Option<Guard>,
 }
 
@@ -64,10 +64,7 @@ impl Workshop {
             upload::files(session, Place::Overlay, [(path, false, lock)])?;
         }
         upload::crates(session, shipment)?;
-        let tree = unpacked
-            .files()
-            .map(|(entry, bytes)| (entry.path.clone(), (entry.executable, bytes.to_vec())))
-            .collect();
+        let tree = Overlaid::of(&unpacked);
         let mut packages: Vec<Package> = shipment.manifest.files.iter().map(package).collect();
         packages.sort();
         Ok(Self {
@@ -75,7 +72,6 @@ impl Workshop {
             tree,
             packages,
             wall_ms,
-            overlaid: BTreeSet::new(),
             guard: None,
         })
     }
@@ -91,7 +87,7 @@ impl Workshop {
         order: &BuildOrder,
     ) -> Result<BuildAnswer, SessionError> {
         check_guard(&order.guard)?;
-        self.lay_over(session, &order.overlay)?;
+        self.tree.lay(session, &order.overlay)?;
         if let Some(failed) = self.compile_guard(session, &order.guard)? {
             return Ok(failed);
         }
@@ -140,35 +136,6 @@ impl Workshop {
             build_scripts: messages.build_scripts,
             proc_macros: messages.proc_macros(),
         }
-    }
-
-    /// Makes the tree be the candidate's with this order's files over it: what an earlier order
-    /// laid over is put back.
-    fn lay_over(
-        &mut self,
-        session: &mut dyn Session,
-        overlay: &BTreeMap<RelPath, Bytes>,
-    ) -> Result<(), SessionError> {
-        let mut files = BTreeMap::new();
-        for path in &self.overlaid {
-            if let Some((executable, bytes)) = self.tree.get(path) {
-                files.insert(path.clone(), (*executable, bytes.as_slice()));
-            }
-        }
-        for (path, bytes) in overlay {
-            let Some((executable, _)) = self.tree.get(path) else {
-                return Err(SessionCode::UploadMismatch.refuse(format_args!(
-                    "{path} is laid over a file that the tree does not have"
-                )));
-            };
-            files.insert(path.clone(), (*executable, &bytes[..]));
-        }
-        if !files.is_empty() {
-            let files = files.into_iter().map(|(path, (x, bytes))| (path, x, bytes));
-            upload::files(session, Place::Overlay, files)?;
-        }
-        self.overlaid = overlay.keys().cloned().collect();
-        Ok(())
     }
 
     fn compile_guard(
@@ -313,6 +280,8 @@ mod tests {
     use super::*;
     use crate::fake::tests::recording;
     use crate::fake::{FakeSession, Step};
+    use flightproof_core::Bytes;
+    use std::collections::BTreeMap;
 
     fn order() -> BuildOrder {
         BuildOrder {
@@ -333,10 +302,9 @@ mod tests {
         let path: RelPath = "src/main.rs".parse().unwrap();
         Workshop {
             source: Digest::of(b""),
-            tree: [(path, (false, b"pristine".to_vec()))].into(),
+            tree: Overlaid::new([(path, (false, b"pristine".to_vec()))]),
             packages: vec![],
             wall_ms: 1000,
-            overlaid: BTreeSet::new(),
             guard: Some(order().guard),
         }
     }

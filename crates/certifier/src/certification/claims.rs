@@ -2,10 +2,9 @@
 
 use super::{Certification, Failure};
 use crate::claim::{
-    BaselineResult, DifferentialClaim, LinesClaim, MutationClaim, SuiteClaim, WaiverClaim,
-    WitnessClaim, WitnessKind,
+    BaselineResult, DifferentialClaim, LinesClaim, MutationClaim, MutationMethod, SuiteClaim,
+    WaiverClaim, WitnessClaim, WitnessKind,
 };
-use crate::population;
 use crate::witness::{BASELINE_RUNS, Waiver};
 use crate::{CertifierError, LineClass};
 use flightproof_core::{Digest, Hasher, RelPath};
@@ -15,7 +14,11 @@ impl Certification<'_> {
         let tally = self.judge_trial()?;
         let killed: u64 = tally.killed.values().sum();
         Ok(MutationClaim {
-            operator_set: population::OPERATOR_SET.to_owned(),
+            operator_set: self.plan.operator_set.to_owned(),
+            method: self
+                .rewrites
+                .as_ref()
+                .map(|_| MutationMethod::BuildPerMutant),
             population: self.population_digest(),
             generated: tally.generated,
             viable: tally.generated - tally.unviable,

@@ -6,6 +6,7 @@
 
 mod account;
 mod baseline;
+mod builds;
 mod claims;
 mod differential;
 mod lines;
@@ -23,18 +24,19 @@ use crate::classes::ChangedFile;
 use crate::feedback::Missed;
 use crate::generated::Regenerated;
 use crate::judge::{self, Gate};
+use crate::languages::{self, Language, Rewrites};
 use crate::mutation::{
-    Answer, Fate, MutationInput, MutationPlan, Run, Tally, Trial, unchanged_control,
-    unnoticed_placebo,
+    Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
 };
 use crate::population::{self, beside::compiled_data};
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Bytes, Digest, Refusal, RelPath};
+use flightproof_core::{Bytes, Digest, Refusal, RelPath, escape};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Change, Observation,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use turns::{Trying, turns};
 
@@ -105,6 +107,8 @@ pub struct Certification<'a> {
     entropy: [u8; 32],
     secrets: Secrets,
     plan: MutationPlan,
+    /// The texts of the mutants, where each is a build of its own.
+    rewrites: Option<Rewrites>,
     changed: Vec<ChangedFile>,
     /// Changed files that a generator made again.
     regenerated: Regenerated,
@@ -136,6 +140,10 @@ enum Step {
     },
     BuildMutants {
         round: u32,
+    },
+    /// The build of one mutant, where each is a build of its own.
+    BuildOne {
+        turn: usize,
     },
     Try {
         turn: usize,
@@ -198,11 +206,26 @@ impl<'a> Certification<'a> {
             refusal: e.into(),
         };
         let target = witness.target().map_err(at_mutation)?;
-        let changed = ChangedFile::all(&captured.changes, tree, witness.language());
+        let language = operators_of(witness).map_err(at_mutation)?;
+        let changed = ChangedFile::all(&captured.changes, tree, language);
         let changed = ChangedFile::regenerated(changed, &regenerated);
         let seed = derived(&entropy, "mutation");
-        let input = input_without(&regenerated, captured, tree, witness, seed);
-        let plan = MutationPlan::new(input).map_err(at_mutation)?;
+        let own = own_changes(&regenerated, captured);
+        let steering = own.iter().filter(|change| regenerated.named(&change.path));
+        let steering = steering.map(compiled_data);
+        let (plan, rewrites) = match language {
+            None => {
+                let mut input = population::input(&own, tree, seed);
+                input.beside.extend(steering);
+                (MutationPlan::new(input).map_err(at_mutation)?, None)
+            }
+            Some(language) => {
+                let made = languages::plan(&own, tree, language, seed);
+                let (mut plan, rewrites) = made.map_err(at_mutation)?;
+                plan.unjudged.extend(steering);
+                (plan, Some(rewrites))
+            }
+        };
         let cases = witness.cases().len();
         Ok(Self {
             witness,
@@ -211,6 +234,7 @@ impl<'a> Certification<'a> {
             entropy,
             secrets: Secrets::of(&entropy),
             plan,
+            rewrites,
             changed,
             regenerated,
             uncompiled: Vec::new(),
@@ -245,15 +269,16 @@ impl<'a> Certification<'a> {
             Step::Pass { order, at, .. } => order
                 .get(*at)
                 .map(|case| Ask::Run(Box::new(case_run(self.witness, *case, CANDIDATE, None)))),
+            Step::BuildOne { turn } => {
+                let overlay = self.overlay_of(*self.turns.get(*turn)?);
+                Some(Ask::Compile(Box::new(self.order(MUTANTS, overlay))))
+            }
             Step::Try { turn, at } => {
                 let subject = *self.turns.get(*turn)?;
                 let case = self.case_of(subject, *at)?;
-                Some(Ask::Run(Box::new(case_run(
-                    self.witness,
-                    case,
-                    MUTANTS,
-                    Some(self.selector(subject)),
-                ))))
+                let selector = self.selector(subject);
+                let run = case_run(self.witness, case, MUTANTS, selector);
+                Some(Ask::Run(Box::new(run)))
             }
             Step::Done => None,
         }
@@ -265,7 +290,9 @@ impl<'a> Certification<'a> {
             Step::Build => Gate::Build,
             Step::Pass { number: 0, .. } => Gate::Correctness,
             Step::Pass { .. } => Gate::Determinism,
-            Step::BuildMutants { .. } | Step::Try { .. } | Step::Done => Gate::Mutation,
+            Step::BuildMutants { .. } | Step::BuildOne { .. } | Step::Try { .. } | Step::Done => {
+                Gate::Mutation
+            }
         }
     }
 
@@ -293,6 +320,7 @@ impl<'a> Certification<'a> {
             (Step::BuildMutants { round }, Told::Compiled(answer)) => {
                 self.mutants_built(round, answer)?
             }
+            (Step::BuildOne { turn }, Told::Compiled(answer)) => self.one_built(turn, answer)?,
             (Step::Try { turn, at }, Told::Ran(observation)) => {
                 self.tried(turn, at, &observation)?
             }
@@ -438,7 +466,10 @@ impl<'a> Certification<'a> {
         })
     }
 
-    fn after_passes(&self) -> Step {
+    fn after_passes(&mut self) -> Step {
+        if self.rewrites.is_some() {
+            return self.first_build();
+        }
         if self.plan.viable().next().is_none() && self.plan.overlay.is_empty() {
             Step::Done
         } else {
@@ -456,7 +487,7 @@ impl<'a> Certification<'a> {
             BuildAnswer::Built(_) if self.plan.is_vacuous() => Ok(Step::Done),
             BuildAnswer::Built(_) => {
                 let mutants: Vec<usize> = self.plan.viable().collect();
-                self.turns = turns(&mutants, self.plan.placebos.len(), &self.entropy);
+                self.turns = turns(&mutants, self.plan.placebos.len(), 0, &self.entropy);
                 Ok(Step::Try { turn: 0, at: 0 })
             }
             BuildAnswer::Failed { diagnostics, .. } if round < MAX_MUTANT_BUILDS => {
@@ -484,15 +515,19 @@ impl<'a> Certification<'a> {
     fn case_of(&self, subject: Trying, at: usize) -> Option<usize> {
         match subject {
             Trying::Mutant(_) => self.favourites.get(at).copied(),
-            Trying::Control | Trying::Placebo(_) => (at < self.witness.cases().len()).then_some(at),
+            Trying::Control | Trying::Placebo(_) | Trying::Canary(_) => {
+                (at < self.witness.cases().len()).then_some(at)
+            }
         }
     }
 
-    fn selector(&self, subject: Trying) -> u64 {
+    /// What selects it in the program that holds all mutants; nothing where each has its own.
+    fn selector(&self, subject: Trying) -> Option<u64> {
         match subject {
-            Trying::Control => 0,
-            Trying::Placebo(index) => self.plan.placebos[index],
-            Trying::Mutant(index) => self.plan.mutants[index].selector,
+            _ if self.rewrites.is_some() => None,
+            Trying::Control | Trying::Canary(_) => Some(0),
+            Trying::Placebo(index) => Some(self.plan.placebos[index]),
+            Trying::Mutant(index) => Some(self.plan.mutants[index].selector),
         }
     }
 
@@ -512,10 +547,14 @@ impl<'a> Certification<'a> {
             Ok(()) => Answer::AsExpected,
             Err(_) => Answer::Differs,
         };
-        let fate = Fate::of(&[Run {
+        let run = Run {
             observation,
             answer,
-        }]);
+        };
+        let fate = match &self.rewrites {
+            None => Fate::of(&[run]),
+            Some(rewrites) => Fate::of_build(rewrites.language(), &run),
+        };
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
             return Ok(Step::Try { turn, at: at + 1 });
         }
@@ -524,13 +563,7 @@ impl<'a> Certification<'a> {
             self.favourites.insert(0, case);
         }
         self.settle(subject, fate)?;
-        Ok(match self.turns.get(turn + 1) {
-            Some(_) => Step::Try {
-                turn: turn + 1,
-                at: 0,
-            },
-            None => Step::Done,
-        })
+        Ok(self.next_turn(turn + 1))
     }
 
     /// Notes a fate. A control or placebo that differs voids the trial at once.
@@ -544,7 +577,9 @@ impl<'a> Certification<'a> {
                 self.placebos.insert(self.plan.placebos[index], fate);
                 unnoticed_placebo(fate)
             }
+            Trying::Canary(index) => self.canary_ended(index, fate),
             Trying::Mutant(index) => {
+                let fate = self.without_value(index, fate);
                 self.fates.insert(index, fate);
                 Ok(())
             }
@@ -573,28 +608,28 @@ impl<'a> Certification<'a> {
     }
 }
 
-/// What is mutated: everything but what was made again. What steered that is named in its place.
-fn input_without(
-    regenerated: &Regenerated,
-    captured: &Captured,
-    tree: &Tree<'_>,
-    witness: &Witness,
-    seed: [u8; 32],
-) -> MutationInput {
-    let changes = captured.changes.iter();
-    let own: Vec<Change> = match regenerated.rules.is_empty() {
-        true => return population::input(&captured.changes, tree, seed),
-        false => changes
-            .filter(|c| !regenerated.has(&c.path))
-            .cloned()
-            .collect(),
-    };
-    let mut input = population::input(&own, tree, seed);
-    if witness.language().is_none() {
-        let named = own.iter().filter(|change| regenerated.named(&change.path));
-        input.beside.extend(named.map(compiled_data));
+/// What is mutated: everything but what was made again.
+fn own_changes<'a>(regenerated: &Regenerated, captured: &'a Captured) -> Cow<'a, [Change]> {
+    if regenerated.rules.is_empty() {
+        return Cow::Borrowed(&captured.changes);
     }
-    input
+    let changes = captured.changes.iter();
+    let own = changes.filter(|change| !regenerated.has(&change.path));
+    Cow::Owned(own.cloned().collect())
+}
+
+/// The language of a witness that names another one than Rust.
+fn operators_of(witness: &Witness) -> Result<Option<Language>, CertifierError> {
+    let Some(name) = witness.language() else {
+        return Ok(None);
+    };
+    match Language::of_toolchain(name) {
+        None => Err(CertifierCode::WitnessInvalid.refuse(format_args!(
+            "there are no operators for \"{}\"",
+            escape(name, 40)
+        ))),
+        language => Ok(language),
+    }
 }
 
 fn case_run(witness: &Witness, index: usize, program: &str, selector: Option<u64>) -> CaseRun {

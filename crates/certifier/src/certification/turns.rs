@@ -18,6 +18,8 @@ pub(super) enum Trying {
     Placebo(usize),
     /// A mutant, by its index.
     Mutant(usize),
+    /// A change that must be noticed, by its index.
+    Canary(usize),
 }
 
 /// Mutants per control. A candidate that answers wrongly in a share `p` of its runs passes `k`
@@ -27,13 +29,19 @@ const MUTANTS_PER_CONTROL: usize = 8;
 const MIN_CONTROLS: usize = 3;
 
 /// The turns: a control, everything else in random order, a control.
-pub(super) fn turns(mutants: &[usize], placebos: usize, entropy: &[u8; 32]) -> Vec<Trying> {
+pub(super) fn turns(
+    mutants: &[usize],
+    placebos: usize,
+    canaries: usize,
+    entropy: &[u8; 32],
+) -> Vec<Trying> {
     let controls = mutants
         .len()
         .div_ceil(MUTANTS_PER_CONTROL)
         .max(MIN_CONTROLS);
     let mut among: Vec<Trying> = mutants.iter().copied().map(Trying::Mutant).collect();
     among.extend((0..placebos).map(Trying::Placebo));
+    among.extend((0..canaries).map(Trying::Canary));
     among.extend(std::iter::repeat_n(Trying::Control, controls));
     let order = shuffled(among.len(), &derived(entropy, "turns"));
     let mut turns = vec![Trying::Control];
@@ -49,7 +57,7 @@ mod tests {
     #[test]
     fn everyone_has_one_turn_and_controls_stand_around_and_among() {
         let mutants: Vec<usize> = (0..40).map(|n| n * 2).collect();
-        let turns = turns(&mutants, 2, &[7; 32]);
+        let turns = turns(&mutants, 2, 1, &[7; 32]);
         assert_eq!(turns.first(), Some(&Trying::Control));
         assert_eq!(turns.last(), Some(&Trying::Control));
         assert_eq!(
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_order_follows_from_the_entropy_alone() {
-        let of = |entropy| turns(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 1, &[entropy; 32]);
+        let of = |entropy| turns(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 1, 1, &[entropy; 32]);
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }

@@ -7,9 +7,10 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Pat, Stmt, Token, UnOp};
 
+use super::operator::Operator;
 use super::survey::{EffectForm, Silence};
-use super::syntax::{is_dead_end, plain};
-use super::walker::Walker;
+use super::syntax::{is_dead_end, plain, shown};
+use super::walker::{Offer, Walker};
 
 /// Attributes that change what a reader or a lint sees, or that other rules judge: `derive` by the
 /// names of [`super::names`], `test` by its tripwire. Not `cfg(test)`: before a statement it takes a
@@ -74,6 +75,19 @@ impl<'ast> Visit<'ast> for Choices {
             _ => {}
         }
         visit::visit_pat(self, node);
+    }
+}
+
+/// A pattern that everything meets: `_`, or a name for it. A name that begins with a capital is a
+/// constant's.
+fn is_catch_all(pattern: &Pat) -> bool {
+    match pattern {
+        Pat::Wild(_) => true,
+        Pat::Ident(name) => {
+            let small = plain(&name.ident).starts_with(|c: char| c.is_lowercase() || c == '_');
+            small && name.subpat.is_none()
+        }
+        _ => false,
     }
 }
 
@@ -227,6 +241,31 @@ impl Walker<'_> {
         seen.visit_pat(pattern);
         if seen.refutable && !seen.several {
             self.silence(pattern.span().byte_range(), Silence::Pattern);
+        }
+    }
+
+    /// Arms without a guard that an arm behind them, which takes everything, would stand in for.
+    pub(super) fn arms_left_out(&mut self, node: &syn::ExprMatch) {
+        let takes_all = |arm: &syn::Arm| arm.guard.is_none() && is_catch_all(&arm.pat);
+        let Some(last) = node.arms.iter().rposition(takes_all) else {
+            return;
+        };
+        for arm in node.arms.iter().take(last) {
+            let span = arm.pat.span().byte_range();
+            let offer = Offer {
+                operator: Operator::ArmDelete,
+                at: span.start,
+                original: shown(self.slice(span.clone())),
+                replacement: "nothing".to_owned(),
+                code: "false".to_owned(),
+            };
+            let touched = self.index.touches(&span, self.changed);
+            if arm.guard.is_some() || takes_all(arm) || !touched || !self.room(&offer) {
+                continue;
+            }
+            let alternative = self.alternative(span.clone(), offer);
+            let at = self.survey.guards.entry(span.end).or_default();
+            at.push(alternative);
         }
     }
 

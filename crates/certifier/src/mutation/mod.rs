@@ -39,10 +39,12 @@ pub use attribution::Attribution;
 pub(crate) use choice::INERT;
 pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
+pub(crate) use plan::id_of;
 pub use plan::{
     EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Purpose, Unjudged, Unmutated,
 };
 pub use reach::{REACHING, Reach};
+pub(crate) use survey::LineIndex;
 pub use survey::Silence;
 pub(crate) use syntax::{is_test_only, takes_expressions};
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};

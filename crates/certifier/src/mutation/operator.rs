@@ -19,6 +19,9 @@ pub enum Operator {
     /// to the end of the program. Such a choice has no condition that could become a constant;
     /// a branch that no case takes leaves this mutant alive.
     Branch,
+    /// A match arm left out, where an arm behind it takes everything. (A guard and an `else if` are left
+    /// out by their conditions.)
+    ArmDelete,
     /// A function that returns a plain value of its type at once.
     FunctionValue,
     /// An integer literal to 0, 1, one more and one less.
@@ -34,11 +37,17 @@ pub enum Operator {
     /// A statement that only has an effect, to nothing. Without this an effect that no case looks
     /// at would leave no trace.
     StatementDelete,
+    /// What a function returns, to no value. (Not in Rust, where a function has its own values.)
+    ReturnValue,
+    /// A value that is bound to a name, to no value. (Not in Rust.)
+    AssignedValue,
+    /// `break` to `continue` and back. (Not in Rust.)
+    Jump,
 }
 
 impl Operator {
     /// Every family.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::Relational,
         Self::Equality,
         Self::Logical,
@@ -46,6 +55,7 @@ impl Operator {
         Self::Compound,
         Self::Condition,
         Self::Branch,
+        Self::ArmDelete,
         Self::FunctionValue,
         Self::IntegerLiteral,
         Self::BoolLiteral,
@@ -53,6 +63,9 @@ impl Operator {
         Self::PlainLiteral,
         Self::UnaryDelete,
         Self::StatementDelete,
+        Self::ReturnValue,
+        Self::AssignedValue,
+        Self::Jump,
     ];
 
     /// Whether what the compiler refuses of it says nothing about a choice: `-` on strings.
@@ -61,6 +74,7 @@ impl Operator {
             self,
             Self::FunctionValue
                 | Self::Branch
+                | Self::ArmDelete
                 | Self::Arithmetic
                 | Self::Compound
                 | Self::UnaryDelete
@@ -78,6 +92,7 @@ impl Operator {
             Self::Compound => "compound",
             Self::Condition => "condition",
             Self::Branch => "branch",
+            Self::ArmDelete => "arm-delete",
             Self::FunctionValue => "function-value",
             Self::IntegerLiteral => "integer-literal",
             Self::BoolLiteral => "bool-literal",
@@ -85,6 +100,9 @@ impl Operator {
             Self::PlainLiteral => "plain-literal",
             Self::UnaryDelete => "unary-delete",
             Self::StatementDelete => "statement-delete",
+            Self::ReturnValue => "return-value",
+            Self::AssignedValue => "assigned-value",
+            Self::Jump => "jump",
         }
     }
 }

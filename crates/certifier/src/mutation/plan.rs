@@ -14,6 +14,7 @@ use super::survey::{Alternative, EffectForm, Function, Silence};
 use super::syntax::one_line;
 use super::text::{first_item, split_prefix};
 use super::{MAX_CODE_BYTES, MAX_MUTANTS, MAX_SURVEYED};
+use crate::population::OPERATOR_SET;
 use crate::tokens::with_tokens;
 use crate::witness::Waiver;
 use crate::{CertifierCode, CertifierError};
@@ -171,6 +172,8 @@ pub struct MutationPlan {
     pub(super) owned_up: BTreeSet<(RelPath, String)>,
     /// Changed lines of code, by file.
     pub code: BTreeMap<RelPath, BTreeSet<u32>>,
+    /// Version of the set of operators.
+    pub operator_set: &'static str,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
     input: MutationInput,
     chosen: Chosen,
@@ -204,6 +207,32 @@ impl MutationPlan {
     /// no Rust.
     pub fn new(input: MutationInput) -> Result<Self, CertifierError> {
         Self::build(input, Chosen::default())
+    }
+
+    /// An empty plan for mutants that are builds of their own, which have no guard and no program
+    /// together.
+    pub(crate) fn of_rewrites(seed: [u8; 32], operator_set: &'static str) -> Self {
+        let input = MutationInput {
+            files: Vec::new(),
+            roots: BTreeMap::new(),
+            beside: Vec::new(),
+            seed,
+            purpose: Purpose::Gate,
+        };
+        Self {
+            guard: guard(&seed, Purpose::Gate),
+            mutants: Vec::new(),
+            placebos: Vec::new(),
+            overlay: BTreeMap::new(),
+            unmutated: Vec::new(),
+            unjudged: BTreeSet::new(),
+            owned_up: BTreeSet::new(),
+            code: BTreeMap::new(),
+            operator_set,
+            rendered: BTreeMap::new(),
+            chosen: Chosen::default(),
+            input,
+        }
     }
 
     /// The same plan after a failed build: without the mutants the compiler refused, and with
@@ -303,6 +332,7 @@ impl MutationPlan {
             unjudged: input.beside.iter().cloned().collect(),
             owned_up: BTreeSet::new(),
             code: BTreeMap::new(),
+            operator_set: OPERATOR_SET,
             rendered: BTreeMap::new(),
             chosen,
             input: MutationInput {
@@ -565,18 +595,22 @@ impl MutationPlan {
             }));
         }
         let regions: Vec<Range<usize>> = spots.iter().map(|s| s.span.clone()).collect();
-        for (at, alternatives) in &found.survey.entries {
-            let mut arms = self.arms(file, found, alternatives, &mut known)?;
-            if !arms.is_empty() {
-                arms.push(Arm {
-                    mutant: None,
-                    selector: placebo,
-                    code: String::new(),
-                });
-                spots.push(Spot {
-                    span: *at..*at,
-                    kind: SpotKind::Entry(arms),
-                });
+        let entries = (&found.survey.entries, SpotKind::Entry as Around, "");
+        let guards = (&found.survey.guards, SpotKind::Guard as Around, "true");
+        for (places, kind, own) in [entries, guards] {
+            for (at, alternatives) in places {
+                let mut arms = self.arms(file, found, alternatives, &mut known)?;
+                if !arms.is_empty() {
+                    arms.push(Arm {
+                        mutant: None,
+                        selector: placebo,
+                        code: own.to_owned(),
+                    });
+                    spots.push(Spot {
+                        span: *at..*at,
+                        kind: kind(arms),
+                    });
+                }
             }
         }
         for (at, other) in &found.survey.elses {
@@ -677,18 +711,12 @@ impl MutationPlan {
         known: &mut BTreeMap<String, usize>,
     ) -> Mutant {
         let (line, column) = (found.index.line(from.at), found.index.column(from.at));
-        let mut id = format!(
-            "{}:{line}:{column} {} {} -> {}",
-            file.path.as_str(),
-            from.operator.name(),
-            from.original,
-            from.replacement
+        let id = id_of(
+            &file.path,
+            (line, column),
+            (from.operator, &from.original, &from.replacement),
+            known,
         );
-        let times = known.entry(id.clone()).or_insert(0);
-        *times += 1;
-        if *times > 1 {
-            id = format!("{id} #{times}");
-        }
         Mutant {
             selector: self.selector("mutant", &id),
             viable: !self.chosen.dropped.contains(&id) && !self.chosen.aside.contains(&id),
@@ -741,10 +769,31 @@ impl MutationPlan {
     }
 }
 
+/// How alternatives become a place of the text.
+type Around = fn(Vec<Arm>) -> SpotKind;
+
+/// A mutant's id; one that another has already gets a number.
+pub(crate) fn id_of(
+    file: &RelPath,
+    (line, column): (u32, u32),
+    (operator, original, replacement): (Operator, &str, &str),
+    known: &mut BTreeMap<String, usize>,
+) -> String {
+    let (file, name) = (file.as_str(), operator.name());
+    let id = format!("{file}:{line}:{column} {name} {original} -> {replacement}");
+    let times = known.entry(id.clone()).or_insert(0);
+    *times += 1;
+    match *times {
+        1 => id,
+        times => format!("{id} #{times}"),
+    }
+}
+
 /// All alternatives, in the order in which they became mutants.
 fn alternatives(found: &Surveyed) -> impl Iterator<Item = &Alternative> {
     let survey = &found.survey;
     let expressions = survey.regions.values().chain(survey.entries.values());
+    let expressions = expressions.chain(survey.guards.values());
     expressions
         .flatten()
         .chain(survey.elses.values().map(|other| &other.alternative))

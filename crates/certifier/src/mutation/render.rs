@@ -22,6 +22,8 @@ pub(super) enum SpotKind {
     Else(Vec<Arm>),
     /// The closing bracket of a `while let`, which is written as `loop { if let`.
     Leave(Vec<Arm>),
+    /// The end of an arm's pattern: the arm is there or not.
+    Guard(Vec<Arm>),
     /// A statement that is there or not.
     Statement(Vec<Arm>),
     /// The value of an unused name, there or not.
@@ -142,6 +144,13 @@ impl Pen<'_> {
                 self.choice(arms);
                 self.arms(arms, "");
                 self.done.text.push_str("_ => {} } ");
+                self.close(start, arms);
+            }
+            SpotKind::Guard(arms) => {
+                self.done.text.push_str(" if ");
+                self.choice(arms);
+                self.arms(arms, "");
+                self.done.text.push_str("_ => true }");
                 self.close(start, arms);
             }
             SpotKind::Statement(arms) => {

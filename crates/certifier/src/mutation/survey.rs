@@ -13,6 +13,8 @@ pub(super) struct Survey {
     pub(super) entries: BTreeMap<usize, Vec<Alternative>>,
     /// Closing brackets of `if let` without `else`, and of `while let`: the side that is not written.
     pub(super) elses: BTreeMap<usize, Else>,
+    /// Ends of patterns of match arms that can be left out.
+    pub(super) guards: BTreeMap<usize, Vec<Alternative>>,
     /// Statements and values that can be left out, by start and then outermost first.
     pub(super) effects: BTreeMap<(usize, Reverse<usize>), Effect>,
     /// Stretches in which no mutant can show what a change of them does.
@@ -136,6 +138,8 @@ pub enum Silence {
     CompiledData,
     /// Under a condition of which nobody can tell whether the judged build meets it.
     Conditional,
+    /// Every mutant of it that a case noticed ended the program: no answer shows that its value matters.
+    CrashOnly,
     /// Under a condition that the judged build does not meet, or in a file that it does not read.
     /// Refused by a code of its own.
     NotCompiled,
@@ -176,6 +180,7 @@ impl Silence {
             Self::Manifest => "manifest",
             Self::CompiledData => "compiled-data",
             Self::Conditional => "conditional",
+            Self::CrashOnly => "crash-only",
             Self::NotCompiled => "not-compiled",
         }
     }
@@ -183,21 +188,21 @@ impl Silence {
 
 /// Where the lines of a text start.
 #[derive(Debug, Clone)]
-pub(super) struct LineIndex(Vec<usize>);
+pub(crate) struct LineIndex(Vec<usize>);
 
 impl LineIndex {
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Self(std::iter::once(0).chain(starts).collect())
     }
 
     /// 1-based line of a byte offset.
-    pub(super) fn line(&self, at: usize) -> u32 {
+    pub(crate) fn line(&self, at: usize) -> u32 {
         u32::try_from(self.0.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
     }
 
     /// 1-based column, counted in bytes, of a byte offset.
-    pub(super) fn column(&self, at: usize) -> u32 {
+    pub(crate) fn column(&self, at: usize) -> u32 {
         let line = self.0.partition_point(|start| *start <= at);
         let start = line
             .checked_sub(1)
@@ -216,12 +221,12 @@ impl LineIndex {
     }
 
     /// The lines a stretch of bytes lies on.
-    pub(super) fn lines(&self, span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
+    pub(crate) fn lines(&self, span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
         self.line(span.start)..=self.line(span.end.saturating_sub(1).max(span.start))
     }
 
     /// Whether the stretch touches one of these lines.
-    pub(super) fn touches(&self, span: &Range<usize>, lines: &BTreeSet<u32>) -> bool {
+    pub(crate) fn touches(&self, span: &Range<usize>, lines: &BTreeSet<u32>) -> bool {
         lines.range(self.lines(span)).next().is_some()
     }
 }

@@ -7,6 +7,7 @@ use super::guard::FUEL_EXIT;
 use super::operator::Operator;
 use super::plan::{Mutant, MutationPlan, Unjudged};
 use crate::CertifierCode;
+use crate::languages::Language;
 use crate::witness::Waiver;
 
 /// Exit status of a Rust program that panicked.
@@ -51,7 +52,7 @@ pub enum Fate {
 pub enum Kill {
     /// Another answer: exit status, standard output or standard error.
     Value,
-    /// A panic (exit status 101).
+    /// A panic (exit status 101), or an error that nobody caught.
     Panic,
     /// A signal.
     Signal,
@@ -86,6 +87,14 @@ impl Kill {
         }
     }
 
+    /// How a run of a build without a guard was: no status of it means anything but its value.
+    fn in_build(observation: &Observation) -> Self {
+        match Self::of(observation) {
+            Self::Fuel | Self::Panic => Self::Value,
+            other => other,
+        }
+    }
+
     /// How a run that is noticed was.
     pub fn of(observation: &Observation) -> Self {
         match observation.ending {
@@ -104,6 +113,15 @@ impl Kill {
 }
 
 impl Fate {
+    /// The fate of a build after its cases ran: it needs no selector to be in force.
+    pub(crate) fn of_build(language: Language, run: &Run<'_>) -> Self {
+        match run.answer {
+            Answer::AsExpected => Self::Survived,
+            Answer::Differs if language.crashed(run.observation) => Self::Killed(Kill::Panic),
+            Answer::Differs => Self::Killed(Kill::in_build(run.observation)),
+        }
+    }
+
     /// The fate of a mutant after its cases ran, in order, up to the first that noticed it.
     pub fn of(runs: &[Run<'_>]) -> Self {
         let unarmed = runs.iter().find(|run| !run.observation.armed);

@@ -575,6 +575,10 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
         visit::visit_expr_while(self, node);
     }
+    fn visit_expr_match(&mut self, node: &'ast syn::ExprMatch) {
+        self.arms_left_out(node);
+        visit::visit_expr_match(self, node);
+    }
     fn visit_arm(&mut self, node: &'ast syn::Arm) {
         if let Some((_, guard)) = &node.guard {
             self.condition(guard);

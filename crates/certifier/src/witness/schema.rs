@@ -44,8 +44,7 @@ impl WitnessFile {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let named = (1..=20).contains(&language.len()) && language.bytes().all(plain);
         match (&self.bin, named && language != "rust") {
-            (Some(_), true) if self.waivers.is_empty() => Ok(Some(language.clone())),
-            (Some(_), true) => Err(invalid("\"waivers\" go with mutants, and those with Rust")),
+            (Some(_), true) => Ok(Some(language.clone())),
             (None, true) => Err(invalid("\"driver\" goes with Rust only")),
             (_, false) => Err(invalid(format_args!(
                 "\"language\" is \"{}\"; it names another one than Rust, or is left out",

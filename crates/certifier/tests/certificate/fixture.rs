@@ -263,6 +263,7 @@ fn built() -> Built {
 fn mutation() -> MutationClaim {
     MutationClaim {
         operator_set: "1".to_owned(),
+        method: None,
         population: Digest::of(b"population"),
         generated: 12,
         viable: 10,

@@ -6,7 +6,7 @@ use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::SecretKey;
 use flightproof_certifier::verify::{Beside, verify};
 use flightproof_core::Digest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn every_required_gate_must_have_been_passed() {
@@ -90,6 +90,23 @@ fn a_policy_decides_what_may_have_happened() {
         lenient["allow"]["waivers_max"] = json!(1);
         assert!(verdict_under(&envelope, &lenient).is_ok(), "{pointer}");
     }
+    // Another language is named by its operators and by how its mutants ran, together.
+    let named = |set: &str, method: Value| {
+        let mut mutation = honest()["predicate"]["inputs"]["mutation"].clone();
+        mutation["operatorSet"] = json!(set);
+        mutation["method"] = method;
+        with(&format!("{inputs}/mutation"), mutation)
+    };
+    let envelope = named("c-1", json!("build-per-mutant"));
+    assert_eq!(refused(&envelope), CertifierCode::LanguageNotAllowed);
+    let mut lenient = policy_json();
+    lenient["allow"] = json!({"waivers_max": 1, "languages": ["python"]});
+    let other = verdict_under(&envelope, &lenient).unwrap_err();
+    assert_eq!(other, CertifierCode::LanguageNotAllowed);
+    lenient["allow"]["languages"] = json!(["python", "c"]);
+    assert!(verdict_under(&envelope, &lenient).is_ok());
+    let silent = named("rust-4", json!("build-per-mutant"));
+    assert_eq!(refused(&silent), CertifierCode::Inconsistent);
     let mut strict = policy_json();
     strict["allow"] = json!({});
     assert_eq!(

@@ -65,12 +65,19 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
             "witness_kinds": [predicate.inputs.witness.kind],
             "regenerated": predicate.inputs.mutation.lines.regenerated > 0,
             "tests": predicate.inputs.mutation.lines.tests > 0,
+            "languages": own_language(&predicate.inputs.session_build.profile),
             "narrowed": predicate.inputs.capture.narrowed.is_some(),
             "waivers_max": predicate.inputs.mutation.waived.len()
                 + predicate.inputs.mutation.unjudged.len(),
             "public_witness": predicate.inputs.witness.public,
         },
     })
+}
+
+/// The toolchain of another language than Rust, as a build names it: `c: cc 12.2.0`.
+fn own_language(profile: &str) -> Vec<&str> {
+    let named = profile.split_once(": ");
+    named.map(|(toolchain, _)| toolchain).into_iter().collect()
 }
 
 /// Files of an output directory, in the order they are written.

@@ -1,25 +1,19 @@
-//! Flights in other languages than Rust: the same session, cases and judge, and fewer gates.
+//! Flights in other languages than Rust: the same session, cases and judge; mutants that are builds of
+//! their own, and a fence of names.
 //!
-//! There are no mutants, no fence and no lock file's rules for these, so a certificate has none of
-//! those gates. A policy that requires one refuses it; that is the policy's to say, not ours.
+//! There are no rules of lock files for these: a tree that would need any is refused, and a
+//! certificate has no such gate.
 
 use crate::FlightsCode;
 use flightproof_certifier::certification::Judgement;
 use flightproof_certifier::judge::Gate;
+use flightproof_certifier::languages::{Language, fence};
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Refusal, RelPath, escape};
 use flightproof_evidence::{BuildAnswer, BuildOrder, Captured};
 use flightproof_session::build::Workshop;
 use flightproof_session::profile::{Profile, ProfileWorkshop};
 use flightproof_session::{Session, SessionError, crates};
-
-/// The gates that mean the same in every language.
-const GATES: [Gate; 4] = [
-    Gate::Lineage,
-    Gate::Build,
-    Gate::Correctness,
-    Gate::Determinism,
-];
 
 /// The profile that a witness names; `None` for Rust.
 pub(super) fn profile(witness: &Witness) -> Result<Option<Profile>, Refusal> {
@@ -52,10 +46,19 @@ fn one_language<'a>(
     }
 }
 
-/// What is claimed of a candidate that no mutant judged: no gate but those that were passed.
-pub(super) fn judged(mut judgement: Judgement, profile: &Profile) -> Judgement {
-    judgement.gates.retain(|gate| GATES.contains(gate));
-    judgement.mutation.operator_set = format!("none: {} has no operators", profile.name);
+/// Holds the change against the names that the language's mutants cannot bear.
+pub(super) fn fenced(profile: &Profile, captured: &Captured) -> Result<(), Refusal> {
+    match Language::of_toolchain(&profile.name) {
+        Some(language) => Ok(fence(captured, language)?),
+        None => Err(FlightsCode::LanguageMixed
+            .refuse(format!("{} has no fence", profile.name))
+            .into()),
+    }
+}
+
+/// What is claimed: no lock file was read, for there was none.
+pub(super) fn judged(mut judgement: Judgement) -> Judgement {
+    judgement.gates.retain(|gate| *gate != Gate::Dependency);
     judgement
 }
 

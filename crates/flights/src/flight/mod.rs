@@ -237,6 +237,9 @@ impl Flight<'_> {
                 language::check(profile, &captured, paths).map_err(at("dependency"))?;
                 self.progress
                     .done(format_args!("{}: nothing to fetch", profile.name));
+                self.progress.begin("fence");
+                language::fenced(profile, &captured).map_err(at("fence"))?;
+                self.progress.done("source rules hold");
                 None
             }
         };
@@ -283,8 +286,8 @@ impl Flight<'_> {
             stage: failure.gate.name(),
             refusal: failure.refusal,
         })?;
-        if let Some(profile) = &profile {
-            judgement = language::judged(judgement, profile);
+        if profile.is_some() {
+            judgement = language::judged(judgement);
         }
         self.progress
             .done(format_args!("{} gates passed", judgement.gates.len()));

@@ -4,7 +4,7 @@
 use crate::flight::Seen;
 use crate::state;
 use flightproof_certifier::certification::{Account, MutantAccount, MutantFate};
-use flightproof_core::Refusal;
+use flightproof_core::{Refusal, RelPath};
 use flightproof_evidence::Change;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -31,6 +31,17 @@ fn tried(account: &Account) -> bool {
     mutants.any(|mutant| mutant.fate != MutantFate::Untried)
 }
 
+/// What viewers call the language of a file.
+fn language(path: &RelPath) -> &'static str {
+    match path.file_name().rsplit_once('.').map_or("", |(_, e)| e) {
+        "c" | "h" => "c",
+        "go" => "go",
+        "cjs" | "js" => "javascript",
+        "py" => "python",
+        _ => "rust",
+    }
+}
+
 fn document(changes: &[Change], account: &Account) -> Value {
     let mut files = Map::new();
     for change in changes {
@@ -41,7 +52,7 @@ fn document(changes: &[Change], account: &Account) -> Value {
         if !mutants.is_empty() {
             files.insert(
                 change.path.to_string(),
-                json!({"language": "rust", "source": source, "mutants": mutants}),
+                json!({"language": language(&change.path), "source": source, "mutants": mutants}),
             );
         }
     }

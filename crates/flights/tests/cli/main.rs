@@ -20,6 +20,7 @@ mod import;
 mod init;
 mod keys;
 mod kill;
+mod languages;
 mod lines;
 mod live_flights;
 mod machine;

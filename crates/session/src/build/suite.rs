@@ -22,7 +22,7 @@ impl Workshop {
         order: &SuiteOrder,
     ) -> Result<SuiteAnswer, SessionError> {
         check_guard(&order.guard)?;
-        self.lay_over(session, &order.overlay)?;
+        self.tree.lay(session, &order.overlay)?;
         if let Some(failed) = self.compile_guard(session, &order.guard)? {
             return Ok(suite(failed));
         }

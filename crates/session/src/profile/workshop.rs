@@ -1,6 +1,7 @@
 //! A candidate built by a profile's toolchain, inside a session.
 
 use super::{HELPERS, Profile};
+use crate::build::overlay::Overlaid;
 use crate::build::unbuilt;
 use crate::upload::{self, execute, promote};
 use crate::{Session, SessionCode, SessionError};
@@ -21,7 +22,7 @@ pub struct ProfileWorkshop {
     profile: Profile,
     version: String,
     source: Digest,
-    paths: Vec<RelPath>,
+    tree: Overlaid,
     wall_ms: u64,
 }
 
@@ -54,9 +55,8 @@ impl ProfileWorkshop {
                 RelPath::new(&helper.name).map_err(|e| SessionCode::SpecInvalid.refuse(e))?;
             upload::files(session, Place::Extra, [(path, false, text)])?;
         }
-        let paths = unpacked.files().map(|(entry, _)| entry.path.clone());
         Ok(Self {
-            paths: paths.collect(),
+            tree: Overlaid::of(&unpacked),
             profile,
             version,
             source,
@@ -67,25 +67,25 @@ impl ProfileWorkshop {
     /// Builds one program and makes it executable for cases.
     ///
     /// # Errors
-    /// `SPEC_INVALID` for an order that only Rust has (a driver, mutants), and what the session
+    /// `SPEC_INVALID` for an order that only Rust has (a driver), and what the session
     /// refuses. A build that fails or hits a limit is an answer, not an error.
     pub fn build(
-        &self,
+        &mut self,
         session: &mut dyn Session,
         order: &BuildOrder,
     ) -> Result<BuildAnswer, SessionError> {
         let bin = match &order.target {
-            BuildTarget::Bin { name } if is_plain(name) && order.overlay.is_empty() => name,
+            BuildTarget::Bin { name } if is_plain(name) => name,
             _ => {
                 return Err(SessionCode::SpecInvalid.refuse(format_args!(
-                    "{}: only a program of the tree as it is can be built",
+                    "{}: only a program of the tree can be built",
                     self.profile.name
                 )));
             }
         };
         let product = format!("{}/program-{}", layout::TARGET, order.program);
-        let paths: Vec<&RelPath> = self.paths.iter().collect();
-        for (program, args) in self.profile.steps(bin, &product, &paths) {
+        self.tree.lay(session, &order.overlay)?;
+        for (program, args) in self.profile.steps(bin, &product, &self.tree.paths()) {
             let step = exec(&self.profile, program, args, self.wall_ms);
             let outcome = execute(session, step)?;
             let diagnostics = self.profile.diagnostics(&outcome_text(&outcome));

@@ -1,0 +1,110 @@
+//! Mutants that are builds of their own: one is built, its cases run, then the next.
+
+use super::{Certification, Failure, Step, turns::Trying, turns::turns};
+use crate::CertifierCode;
+use crate::judge::{self, Gate};
+use crate::mutation::{Fate, Kill, Operator};
+use flightproof_core::{Bytes, Refusal, RelPath};
+use flightproof_evidence::BuildAnswer;
+use std::collections::BTreeMap;
+
+impl Certification<'_> {
+    /// The first of all builds, if there is a mutant.
+    pub(super) fn first_build(&mut self) -> Step {
+        let mutants: Vec<usize> = self.plan.viable().collect();
+        if mutants.is_empty() {
+            return Step::Done;
+        }
+        let canaries = self.rewrites.as_ref().map_or(0, |all| all.canaries());
+        self.turns = turns(&mutants, self.plan.placebos.len(), canaries, &self.entropy);
+        Step::BuildOne { turn: 0 }
+    }
+
+    /// What comes after a turn that is over.
+    pub(super) fn next_turn(&mut self, turn: usize) -> Step {
+        match (self.turns.get(turn), &self.rewrites) {
+            (Some(_), None) => Step::Try { turn, at: 0 },
+            (Some(_), Some(_)) => Step::BuildOne { turn },
+            (None, None) => Step::Done,
+            (None, Some(rewrites)) => {
+                let weak = rewrites.weak(&self.plan, &self.fates);
+                self.plan.unjudged.extend(weak);
+                Step::Done
+            }
+        }
+    }
+
+    /// What stands in the tree for a turn.
+    pub(super) fn overlay_of(&self, subject: Trying) -> BTreeMap<RelPath, Bytes> {
+        let Some(rewrites) = &self.rewrites else {
+            return BTreeMap::new();
+        };
+        match subject {
+            Trying::Control => BTreeMap::new(),
+            Trying::Placebo(index) => rewrites.placebo(index),
+            Trying::Canary(index) => rewrites.canary(index),
+            Trying::Mutant(index) => rewrites.mutant(index),
+        }
+    }
+
+    /// A mutant that does not compile is none. Everything else must be built.
+    pub(super) fn one_built(&mut self, turn: usize, answer: BuildAnswer) -> Result<Step, Failure> {
+        let failed = |refusal: Refusal| Failure {
+            gate: Gate::Mutation,
+            refusal,
+        };
+        let subject = self.turns[turn];
+        match (answer, subject) {
+            (BuildAnswer::Built(_), _) => Ok(Step::Try { turn, at: 0 }),
+            (BuildAnswer::Failed { .. }, Trying::Mutant(index)) => {
+                self.plan.mutants[index].viable = false;
+                Ok(self.next_turn(turn + 1))
+            }
+            (answer, _) => match judge::built(answer, &self.captured.changes) {
+                Err(refusal) if refusal.code() == "certifier/BUILD_LIMIT" => Err(failed(refusal)),
+                Err(refusal) => {
+                    let broken = CertifierCode::SchemataBroken.refuse(format_args!(
+                        "{}: {}",
+                        name_of(subject),
+                        refusal.detail
+                    ));
+                    Err(failed(Refusal::from(broken).with_notes(refusal.notes)))
+                }
+                Ok(_) => Ok(Step::Try { turn, at: 0 }),
+            },
+        }
+    }
+
+    /// A branch that ends the program shows that a case takes it, and nothing of a value.
+    pub(super) fn without_value(&self, index: usize, fate: Fate) -> Fate {
+        let branch = self.plan.mutants[index].operator == Operator::Branch;
+        match fate {
+            Fate::Killed(Kill::Value) if branch && self.rewrites.is_some() => {
+                Fate::Killed(Kill::Panic)
+            }
+            other => other,
+        }
+    }
+
+    /// A canary must be noticed, however.
+    pub(super) fn canary_ended(&self, index: usize, fate: Fate) -> Result<(), Refusal> {
+        if matches!(fate, Fate::Killed(_)) {
+            return Ok(());
+        }
+        let file = self.rewrites.as_ref().and_then(|all| all.canary_of(index));
+        let file = file.map_or_else(String::new, ToString::to_string);
+        Err(CertifierCode::CanarySurvived.refuse(file).into())
+    }
+}
+
+fn name_of(subject: Trying) -> &'static str {
+    match subject {
+        Trying::Control => "the tree as it is",
+        Trying::Placebo(_) => "a change without effect",
+        Trying::Canary(_) => "a change that ends the program",
+        Trying::Mutant(_) => "a mutant",
+    }
+}
+
+#[cfg(test)]
+mod tests;

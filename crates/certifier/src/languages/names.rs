@@ -1,0 +1,90 @@
+//! Names that changed code in other languages than Rust may not have, or only by a waiver.
+
+/// Whether a list has a word.
+pub(super) fn has(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+pub(super) const C_INTROSPECTION: &str = "\
+    __BASE_FILE__ __COUNTER__ __DATE__ __FILE__ __FUNCTION__ __INCLUDE_LEVEL__ __LINE__ \
+    __PRETTY_FUNCTION__ __TIMESTAMP__ __TIME__ __builtin_FILE __builtin_FUNCTION __builtin_LINE \
+    __builtin_frame_address __builtin_return_address __executable_start __func__ assert backtrace \
+    dl_iterate_phdr dladdr edata end etext getauxval program_invocation_name";
+
+pub(super) const C_DYNAMIC: &str = "\
+    dlopen dlsym dlvsym mmap mprotect syscall";
+
+pub(super) const C_FOREIGN: &str = "\
+    __attribute __attribute__ __declspec _Pragma alias constructor destructor ifunc section";
+
+pub(super) const GO_INTROSPECTION: &str = "\
+    runtime runtime/debug runtime/pprof runtime/trace debug/elf debug/dwarf debug/gosym \
+    debug/buildinfo embed testing";
+
+pub(super) const GO_UNSAFE: &str = "\
+    unsafe C syscall plugin reflect";
+
+pub(super) const JS_INTROSPECTION: &str = "\
+    __dirname __filename callee caller captureStackTrace prepareStackTrace stack toSource \
+    toString stackTraceLimit";
+
+pub(super) const JS_DYNAMIC: &str = "\
+    AsyncFunction Function GeneratorFunction Proxy Reflect String WebAssembly __proto__ \
+    _linkedBinding binding constructor dlopen eval execArgv mainModule setPrototypeOf";
+
+/// Modules that answer and compute. Others look into the program, run another, or reach out.
+pub(super) const JS_MODULES: &str = "\
+    assert buffer crypto events fs fs/promises os path punycode querystring readline stream \
+    string_decoder timers url util zlib";
+
+pub(super) const PYTHON_DYNAMIC: &str = "\
+    Formatter attrgetter breakpoint builtins compile delattr eval exec format_map get_type_hints \
+    globals locals methodcaller setattr vars";
+
+pub(super) const PYTHON_INTROSPECTION: &str = "\
+    _getframe ag_code ag_frame cr_code cr_frame f_back f_builtins f_code f_globals f_lineno \
+    f_locals gi_code gi_frame meta_path modules path_hooks setprofile settrace tb_frame tb_lasti \
+    tb_lineno";
+
+/// Names between two pairs of underscores that say nothing of the code behind them.
+pub(super) const PYTHON_SPECIAL: &str = "\
+    __abs__ __add__ __aenter__ __aexit__ __aiter__ __all__ __and__ __anext__ __bool__ __bytes__ \
+    __call__ __contains__ __delitem__ __enter__ __eq__ __exit__ __float__ __floordiv__ __format__ \
+    __future__ __ge__ __getitem__ __gt__ __hash__ __iadd__ __index__ __init__ __int__ __invert__ \
+    __isub__ __iter__ __le__ __len__ __lt__ __main__ __missing__ __mod__ __mul__ __name__ __ne__ \
+    __neg__ __new__ __next__ __or__ __pos__ __post_init__ __pow__ __radd__ __repr__ __reversed__ \
+    __rmul__ __round__ __rsub__ __setitem__ __slots__ __str__ __sub__ __truediv__ __version__ \
+    __xor__";
+
+pub(super) const C_EFFECTS: &str = "\
+    chmod chown connect creat execl execle execlp execv execve execvp fopen fork freopen kill \
+    link listen mkdir mkfifo mkstemp open openat popen posix_spawn ptrace putenv remove rename \
+    rmdir setenv signal socket symlink system tmpfile truncate unlink unsetenv vfork";
+
+pub(super) const GO_EFFECTS: &str = "\
+    Chmod Chown Chtimes Command CommandContext Create CreateTemp Dial DialTimeout Link Listen \
+    ListenAndServe Mkdir MkdirAll MkdirTemp OpenFile Remove RemoveAll Rename Setenv StartProcess \
+    Symlink Truncate Unsetenv WriteFile";
+
+pub(super) const JS_EFFECTS: &str = "\
+    appendFile appendFileSync chmod chmodSync copyFile copyFileSync cp cpSync createWriteStream \
+    env exec execFile execSync fetch fork kill link linkSync mkdir mkdirSync open openSync rename \
+    renameSync rm rmSync rmdir rmdirSync spawn spawnSync symlink symlinkSync truncate \
+    truncateSync unlink unlinkSync writeFile writeFileSync";
+
+pub(super) const PYTHON_EFFECTS: &str = "\
+    asyncio chmod chown concurrent environ execv execve fcntl fork ftplib http imaplib kill link \
+    mailbox makedirs mkdir mmap multiprocessing open popen poplib posix putenv remove removedirs \
+    rename renames resource rmdir rmtree selectors setenv shelve shutil smtplib socket \
+    socketserver spawnv sqlite3 ssl subprocess symlink symlink_to system threading touch truncate \
+    unlink unsetenv webbrowser write_bytes write_text wsgiref xmlrpc";
+
+/// Modules of the standard library that see code, or load what no compiler of the flight saw.
+pub(super) const PYTHON_MODULES: &str = "\
+    _ast _asyncio _ctypes _frozen_importlib _frozen_importlib_external _imp _interpreters _lsprof \
+    _opcode _pickle _posixsubprocess _socket _symtable _testcapi _testinternalcapi _thread \
+    _tracemalloc _weakref _xxsubinterpreters atexit bdb builtins cProfile cffi code codeop \
+    compileall copyreg ctypes dis doctest ensurepip faulthandler gc idlelib imp importlib inspect \
+    linecache marshal modulefinder opcode pdb pickle pickletools pipes pkgutil profile pstats pty \
+    py_compile pyclbr pydoc rlcompleter runpy site symtable sysconfig tabnanny timeit token \
+    tokenize trace traceback tracemalloc tty types unittest venv zipapp zipimport";

@@ -1,0 +1,417 @@
+//! What the touched tokens of a file belong to: statements that mutants must show to matter, what acts
+//! through others, and what no mutant can judge.
+
+use super::Language;
+use super::names::{C_EFFECTS, GO_EFFECTS, JS_EFFECTS, PYTHON_EFFECTS, has};
+use super::operators::{Found, is_docstring, name_of, statement_of};
+use super::plan::Edited;
+use super::syntax::Syntax;
+use crate::mutation::{LineIndex, Operator, Silence};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was found of the touched tokens.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Lines with a touched token.
+    pub(super) code: BTreeSet<u32>,
+    /// Statements with a touched token: the byte and the line where the first of them begins.
+    pub(super) statements: BTreeMap<usize, (usize, u32)>,
+    /// Lines of declarations that act through what uses them.
+    pub(super) declared: BTreeSet<u32>,
+    /// Lines that nothing judges.
+    pub(super) unjudged: BTreeSet<(u32, Silence)>,
+    /// Nodes in which no mutant is made.
+    pub(super) hidden: BTreeSet<usize>,
+}
+
+/// A statement that mutants must show to matter.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) line: u32,
+    /// Whether any kill will do: the statement brings in names, or its branch has no other mutant.
+    pub(super) any_kill: bool,
+    /// Numbers of the mutants that can.
+    pub(super) mutants: Vec<usize>,
+}
+
+/// What is known of the rest of the tree.
+pub(super) struct Around<'a> {
+    /// Whether a name stands in another file of the language that did not change.
+    pub(super) used: &'a dyn Fn(&str) -> bool,
+    /// Whether something reads what documents the code.
+    pub(super) documents_read: bool,
+}
+
+impl Places {
+    pub(super) fn of(edited: &Edited<'_>, around: &Around<'_>) -> Self {
+        let mut places = Self::default();
+        let syntax = &edited.syntax;
+        let index = LineIndex::of(syntax.text);
+        let guard = include_guard(syntax);
+        let kinds = syntax.language.grammar().places;
+        for (at, node) in syntax.nodes.iter().enumerate() {
+            let placed = kinds.iter().any(|(kind, _)| *kind == node.kind);
+            if placed && !guard.contains(&at) && syntax.said(at).trim() != "#pragma once" {
+                places.hidden.insert(at);
+            }
+        }
+        let names = Names::of(edited, around);
+        for (number, token) in edited.tokens.iter().enumerate() {
+            let edits = edited.touched.edited.contains(&number);
+            if !edits && !edited.touched.beside.contains(&number) {
+                continue;
+            }
+            let lines = index.lines(&token.range);
+            let line = *lines.start();
+            places.code.extend(lines);
+            let said = syntax.slice(&token.range);
+            let mut up = std::iter::once(token.node).chain(syntax.around(token.node));
+            if let Some(at) = up.find(|at| places.hidden.contains(at)) {
+                let why = kinds.iter().find(|(kind, _)| *kind == syntax.kind(at));
+                let why = why.map_or(Silence::Attribute, |(_, why)| *why);
+                places.unjudged.insert((line, why));
+                continue;
+            }
+            if edits && acts_outside(syntax.language, said) {
+                places.unjudged.insert((line, Silence::Effect));
+            }
+            match names.role(token.node, edits, &guard) {
+                Role::Statement(at) => {
+                    let start = token.range.start;
+                    places.statements.entry(at).or_insert((start, line));
+                }
+                Role::Declaration => {
+                    places.declared.insert(line);
+                }
+                Role::Silent(why) => {
+                    places.unjudged.insert((line, why));
+                }
+            }
+        }
+        let stated: BTreeSet<u32> = places.statements.values().map(|(_, line)| *line).collect();
+        places.declared = &places.declared - &stated;
+        places
+    }
+
+    /// The mutants that can show each statement to matter. A statement without any is unjudged.
+    pub(super) fn judged(&mut self, syntax: &Syntax<'_>, found: &[Found]) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        for (at, (probe, line)) in &self.statements {
+            let import = syntax.kind(*at).starts_with("import_");
+            let near = numbers(found, |m| {
+                m.operator != Operator::FunctionValue
+                    && (m.statement == Some(*at) || m.covers.contains(probe))
+            });
+            let range = &syntax.nodes[*at].range;
+            let far = numbers(found, |m| {
+                m.operator == Operator::FunctionValue && m.covers.contains(probe)
+                    || range.start <= m.span.start && m.span.end <= range.end
+            });
+            let all: BTreeSet<usize> = near.into_iter().chain(far).collect();
+            let valued = all.iter().any(|m| found[*m].operator != Operator::Branch);
+            match all.is_empty() {
+                true => {
+                    self.unjudged.insert((*line, Silence::NoOperator));
+                }
+                false => statements.push(Statement {
+                    line: *line,
+                    any_kill: import || !valued,
+                    mutants: all.into_iter().collect(),
+                }),
+            }
+        }
+        statements
+    }
+}
+
+fn numbers(found: &[Found], which: impl Fn(&Found) -> bool) -> Vec<usize> {
+    let all = found.iter().enumerate();
+    all.filter(|(_, m)| which(m))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+/// What a touched token belongs to.
+enum Role {
+    Statement(usize),
+    Declaration,
+    Silent(Silence),
+}
+
+/// The names of a file, before and now.
+struct Names<'a> {
+    edited: &'a Edited<'a>,
+    around: &'a Around<'a>,
+    /// Words of the baseline's text.
+    before: BTreeSet<&'a str>,
+    /// Words that did not change.
+    kept: BTreeSet<&'a str>,
+    /// Functions of the baseline, with the tokens of their heads.
+    heads: BTreeMap<String, Vec<&'a str>>,
+}
+
+impl<'a> Names<'a> {
+    fn of(edited: &'a Edited<'a>, around: &'a Around<'a>) -> Self {
+        let old = edited.old.as_ref();
+        let before = old.map(|(syntax, tokens)| {
+            tokens
+                .iter()
+                .map(|token| syntax.slice(&token.range))
+                .collect()
+        });
+        let all = edited.tokens.iter().enumerate();
+        let kept = all
+            .filter(|(number, _)| !edited.touched.edited.contains(number))
+            .map(|(_, token)| edited.syntax.slice(&token.range));
+        let heads = old.map(|(syntax, _)| {
+            let functions = (0..syntax.nodes.len()).filter(|at| is_function(syntax, *at));
+            functions
+                .map(|at| (name_of(syntax, at), head(syntax, at)))
+                .collect()
+        });
+        Self {
+            edited,
+            around,
+            before: before.unwrap_or_default(),
+            kept: kept.collect(),
+            heads: heads.unwrap_or_default(),
+        }
+    }
+
+    fn role(&self, node: usize, edits: bool, guard: &BTreeSet<usize>) -> Role {
+        let syntax = &self.edited.syntax;
+        let grammar = syntax.language.grammar();
+        let Some(at) = statement_of(syntax, node) else {
+            return self.loose(node, guard);
+        };
+        let kind = syntax.kind(at);
+        let new = |name: &str| !self.before.contains(name);
+        let unless = |fine: bool| match fine || !edits {
+            true => Role::Declaration,
+            false => Role::Silent(Silence::Rebound),
+        };
+        if is_docstring(syntax, at) && !self.around.documents_read {
+            return Role::Declaration;
+        }
+        if matches!(
+            kind,
+            "import_statement" | "import_from_statement" | "import_spec"
+        ) {
+            return match edits && self.rebinds(at) {
+                true => Role::Silent(Silence::Rebound),
+                false if kind == "import_spec" => Role::Declaration,
+                false => Role::Statement(at),
+            };
+        }
+        if kind == "enum_specifier" {
+            let item = std::iter::once(node)
+                .chain(syntax.around(node))
+                .find(|at| syntax.kind(*at) == "enumerator");
+            return match item {
+                Some(item) if syntax.part(item, "value").is_some() => Role::Statement(at),
+                Some(item) => unless(new(&name_of(syntax, item)) && self.is_new_list(at)),
+                None => Role::Declaration,
+            };
+        }
+        if grammar.declarations.contains(&kind) {
+            let name = name_of(syntax, at);
+            return unless(
+                kind == "preproc_include"
+                    || matches!(kind, "pass_statement" | "empty_statement")
+                    || self.declares_new(at)
+                    || !name.is_empty() && new(&name),
+            );
+        }
+        if is_function(syntax, at) && edits && self.calls_otherwise(at) {
+            return Role::Silent(Silence::Rebound);
+        }
+        let declares = matches!(
+            kind,
+            "declaration" | "lexical_declaration" | "variable_declaration" | "var_declaration"
+        );
+        if declares && !syntax.within(at).any(|at| has_value(syntax, at)) {
+            let name = syntax.inner(at).into_iter().rev();
+            let mut names = name
+                .map(|at| declared_name(syntax, at))
+                .filter(|n| !n.is_empty());
+            return unless(names.next().is_none_or(|name| new(&name)));
+        }
+        Role::Statement(at)
+    }
+
+    /// A token outside of any statement.
+    fn loose(&self, node: usize, guard: &BTreeSet<usize>) -> Role {
+        let syntax = &self.edited.syntax;
+        let said = syntax.said(node);
+        let mut up = std::iter::once(node).chain(syntax.around(node));
+        let guarded = up.clone().any(|at| guard.contains(&at));
+        let packaged = up.any(|at| syntax.kind(at) == "package_clause");
+        let grouped = matches!(said, ";" | "," | "(" | ")" | "{" | "}" | "import" | "const");
+        let once = syntax.text.contains("#pragma once") && syntax.kind(node).starts_with("preproc");
+        match guarded || grouped || once || packaged && self.edited.old.is_none() {
+            true => Role::Declaration,
+            false => Role::Silent(Silence::NoOperator),
+        }
+    }
+
+    /// Whether an import gives another meaning to words that did not change.
+    fn rebinds(&self, import: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let said = syntax.said(import);
+        let old = self.edited.old.as_ref();
+        let known = old.is_some_and(|(old, _)| {
+            let mut all = (0..old.nodes.len()).filter(|at| old.kind(*at).starts_with("import_"));
+            all.any(|at| old.said(at) == said)
+        });
+        if known {
+            return false;
+        }
+        let wild = syntax
+            .within(import)
+            .any(|at| syntax.kind(at) == "wildcard_import");
+        wild || bound(syntax, import)
+            .iter()
+            .any(|name| self.kept.contains(name.as_str()))
+    }
+
+    fn is_new_list(&self, list: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let mut items = syntax
+            .within(list)
+            .filter(|at| syntax.kind(*at) == "enumerator");
+        items.all(|at| !self.before.contains(name_of(syntax, at).as_str()))
+    }
+
+    /// Whether every name that a declaration of types gives is new.
+    fn declares_new(&self, at: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let mut names = syntax
+            .within(at)
+            .filter(|at| matches!(syntax.kind(*at), "type_spec" | "type_alias"))
+            .map(|at| name_of(syntax, at))
+            .peekable();
+        names.peek().is_some() && names.all(|name| !self.before.contains(name.as_str()))
+    }
+
+    /// Whether a function has another head than before, and lines that did not change call it.
+    fn calls_otherwise(&self, function: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let name = name_of(syntax, function);
+        let Some(before) = self.heads.get(&name) else {
+            return false;
+        };
+        let used = || self.kept_beside(&name, function) || (self.around.used)(&name);
+        *before != head(syntax, function) && used()
+    }
+
+    /// Whether a name stands, unchanged, somewhere else than in the head of its own function.
+    fn kept_beside(&self, name: &str, function: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let body = syntax
+            .part(function, "body")
+            .map(|at| syntax.nodes[at].range.start);
+        let own = syntax.nodes[function].range.start..body.unwrap_or_default();
+        let mut all = self.edited.tokens.iter().enumerate();
+        all.any(|(number, token)| {
+            !self.edited.touched.edited.contains(&number)
+                && !own.contains(&token.range.start)
+                && syntax.slice(&token.range) == name
+        })
+    }
+}
+
+fn is_function(syntax: &Syntax<'_>, at: usize) -> bool {
+    syntax
+        .language
+        .grammar()
+        .functions
+        .contains(&syntax.kind(at))
+}
+
+/// The tokens before a function's body.
+fn head<'a>(syntax: &Syntax<'a>, function: usize) -> Vec<&'a str> {
+    let body = syntax.part(function, "body");
+    let end = body.map_or(syntax.nodes[function].range.end, |at| {
+        syntax.nodes[at].range.start
+    });
+    let leaves = syntax
+        .within(function)
+        .filter(|at| syntax.nodes[*at].children.is_empty());
+    let before = leaves.take_while(|at| syntax.nodes[*at].range.start < end);
+    before.map(|at| syntax.said(at)).collect()
+}
+
+fn has_value(syntax: &Syntax<'_>, at: usize) -> bool {
+    matches!(syntax.nodes[at].field, "value") && syntax.kind(at) != "enumerator"
+}
+
+fn declared_name(syntax: &Syntax<'_>, at: usize) -> String {
+    match syntax.kind(at) {
+        "identifier" => syntax.said(at).to_owned(),
+        _ => name_of(syntax, at),
+    }
+}
+
+/// The names that an import gives: an alias, or the last word of what it names.
+fn bound(syntax: &Syntax<'_>, import: usize) -> Vec<String> {
+    let last = |said: &str| {
+        let said = said.trim_matches(['"', '`']);
+        said.rsplit(['.', '/'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    if syntax.kind(import) == "import_spec" {
+        let part = syntax
+            .part(import, "name")
+            .or_else(|| syntax.part(import, "path"));
+        return part.map(|at| last(syntax.said(at))).into_iter().collect();
+    }
+    let children = syntax.nodes[import].children.iter().copied();
+    let named = children.filter(|at| syntax.nodes[*at].field == "name");
+    let names = named.map(|at| match syntax.part(at, "alias") {
+        Some(alias) => syntax.said(alias).to_owned(),
+        // `import a.b` gives the name `a`.
+        None if syntax.kind(import) == "import_statement" => {
+            let first = syntax.said(at).split('.').next();
+            first.unwrap_or_default().to_owned()
+        }
+        None => last(syntax.said(at)),
+    });
+    names.collect()
+}
+
+/// The condition around a whole header that lets it be read once, and the name that it defines.
+fn include_guard(syntax: &Syntax<'_>) -> BTreeSet<usize> {
+    let mut guard = BTreeSet::new();
+    let top = syntax.inner(0);
+    let [only] = top.as_slice() else {
+        return guard;
+    };
+    let name = syntax.part(*only, "name").map(|at| syntax.said(at));
+    let defined = syntax.child(*only, "preproc_def").filter(|at| {
+        let of = syntax.part(*at, "name").map(|at| syntax.said(at));
+        of == name && name.is_some() && syntax.part(*at, "value").is_none()
+    });
+    let first = syntax
+        .inner(*only)
+        .into_iter()
+        .find(|at| syntax.kind(*at).starts_with("preproc_"));
+    let ifndef = syntax.said(*only).starts_with("#ifndef");
+    let whole = syntax.part(*only, "alternative").is_none();
+    if let (Some(defined), true) = (defined, ifndef && whole && first == defined) {
+        guard.extend([*only, defined]);
+    }
+    guard
+}
+
+/// Names of the standard libraries that act on something no case compares.
+fn acts_outside(language: Language, said: &str) -> bool {
+    let names = match language {
+        Language::C => C_EFFECTS,
+        Language::Go => GO_EFFECTS,
+        Language::JavaScript => JS_EFFECTS,
+        Language::Python => PYTHON_EFFECTS,
+    };
+    has(names, said)
+}

@@ -1,0 +1,131 @@
+//! What a text must be before and after it was parsed, so that a compiler cannot read it differently.
+
+use super::Language;
+use super::syntax::{Syntax, is_comment, shown};
+use crate::tokens::honest_text;
+use crate::{CertifierCode, CertifierError};
+use flightproof_core::RelPath;
+
+/// The text of a file, if its bytes can be read in one way only.
+///
+/// # Errors
+/// `SOURCE_TOO_LARGE`, `SOURCE_UNREADABLE`, `SOURCE_BIDI`, `SOURCE_AMBIGUOUS`.
+pub(super) fn honest<'a>(
+    language: Language,
+    path: &RelPath,
+    source: &'a [u8],
+) -> Result<&'a str, CertifierError> {
+    let text = honest_text(path, source)?;
+    for (index, line) in text.split('\n').enumerate() {
+        if let Some(why) = doubtful(language, index, line) {
+            return Err(ambiguous(path, index + 1, why));
+        }
+    }
+    Ok(text)
+}
+
+/// Why a line could be read in two ways.
+fn doubtful(language: Language, index: usize, line: &str) -> Option<&'static str> {
+    match language {
+        Language::C => [
+            "??=", "??/", "??'", "??(", "??)", "??!", "??<", "??>", "??-",
+        ]
+        .iter()
+        .any(|trigraph| line.contains(trigraph))
+        .then_some("a trigraph"),
+        Language::Go => None,
+        // A comment in a script of the web, and no comment to the grammar.
+        Language::JavaScript => (line.contains("<!--") || line.contains("-->"))
+            .then_some("a mark that begins a comment in some readings"),
+        Language::Python => {
+            let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+            let indent = line.get(..indent).unwrap_or_default();
+            let mixed = indent.contains('\t') && indent.contains(' ');
+            let declared = index < 2 && encoding(line).is_some_and(|named| named != "utf-8");
+            match (mixed, declared) {
+                (true, _) => Some("tabs and spaces in one indentation"),
+                (_, true) => Some("an encoding that is not utf-8"),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// The encoding that a comment in one of the first two lines of Python declares.
+fn encoding(line: &str) -> Option<String> {
+    let comment = line.trim_start().strip_prefix('#')?;
+    let at = comment.find("coding")?;
+    let rest = comment.get(at + "coding".len()..)?;
+    let named = rest.strip_prefix([':', '='])?.trim_start();
+    let end = named.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+    Some(
+        named
+            .get(..end.unwrap_or(named.len()))?
+            .to_ascii_lowercase(),
+    )
+}
+
+/// What only the tree shows: lines that are spliced, and names that are written as others.
+///
+/// # Errors
+/// `SOURCE_AMBIGUOUS`, `SOURCE_BIDI`.
+pub(super) fn unambiguous(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> {
+    let line = |at: usize| line_of(syntax.text, at);
+    for (index, node) in syntax.nodes.iter().enumerate() {
+        if !node.children.is_empty() {
+            continue;
+        }
+        let said = syntax.said(index);
+        if is_name(node.kind) && !said.is_ascii() {
+            return Err(CertifierCode::SourceBidi.refuse(format_args!(
+                "{}:{}: a name outside ASCII",
+                shown(path),
+                line(node.range.start)
+            )));
+        }
+        if is_name(node.kind) && said.contains('\\') {
+            return Err(ambiguous(
+                path,
+                line(node.range.start),
+                "a name with an escape",
+            ));
+        }
+    }
+    if syntax.language == Language::C {
+        return unspliced(syntax, path);
+    }
+    Ok(())
+}
+
+fn is_name(kind: &str) -> bool {
+    kind == "identifier" || kind.ends_with("_identifier")
+}
+
+/// A backslash at the end of a line joins it to the next one before anything else is read: a comment
+/// goes on, or ends, where the grammar does not see it. It stays where a macro needs it.
+fn unspliced(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> {
+    let splices = syntax.text.match_indices('\\').filter(|(at, _)| {
+        let rest = syntax.text.get(at + 1..).unwrap_or_default();
+        let rest = rest.trim_start_matches([' ', '\t', '\r']);
+        rest.starts_with('\n')
+    });
+    for (at, _) in splices {
+        let mut inside = syntax.nodes.iter().filter(|n| n.range.contains(&at));
+        let in_macro = inside
+            .clone()
+            .any(|n| matches!(n.kind, "preproc_def" | "preproc_function_def"));
+        if !in_macro || inside.any(|n| is_comment(n.kind)) {
+            return Err(ambiguous(path, line_of(syntax.text, at), "a spliced line"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn ambiguous(path: &RelPath, line: usize, why: &str) -> CertifierError {
+    CertifierCode::SourceAmbiguous.refuse(format_args!("{}:{line}: {why}", shown(path)))
+}
