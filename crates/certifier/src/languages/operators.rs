@@ -160,7 +160,7 @@ impl Finder<'_> {
             let words: Vec<&str> = text.split_whitespace().collect();
             match words.is_empty() {
                 true => "nothing".to_owned(),
-                false => escape(&words.join(" "), MAX_SHOWN),
+                false => escape(words.join(" "), MAX_SHOWN),
             }
         };
         let found = Found {

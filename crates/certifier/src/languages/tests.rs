@@ -128,6 +128,9 @@ fn edit(path: &str, old: Option<&str>, new: &str) -> flightproof_evidence::Chang
     change(path, old.map(str::as_bytes), Some(new.as_bytes()))
 }
 
+/// Mutants, their texts, and the classes of the lines.
+type Planned = (MutationPlan, Rewrites, Vec<(u32, LineClass)>);
+
 /// The plan of one change in a tree of the changed file and others.
 fn planned(
     language: Language,
@@ -135,7 +138,7 @@ fn planned(
     old: Option<&str>,
     new: &str,
     others: &[(&str, &str)],
-) -> Result<(MutationPlan, Rewrites, Vec<(u32, LineClass)>), CertifierError> {
+) -> Result<Planned, CertifierError> {
     let captured = captured(vec![edit(path, old, new)]);
     let mut files = others.to_vec();
     files.push((path, new));
