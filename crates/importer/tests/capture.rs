@@ -419,3 +419,56 @@ fn a_real_sha256_repository_is_refused() {
     let refused = Host::open(&git(), temp.path()).unwrap_err();
     assert_eq!(refused.code, ImporterCode::HostUnsupported);
 }
+
+#[test]
+fn a_commit_is_the_same_tree_however_it_is_read() {
+    use flightproof_importer::{changes_of, checkout, snapshot_of, tree_of};
+    for git in gits() {
+        let scene = Scene::new(&Plan::HONEST);
+        let captured = scene.capture(&git).unwrap().captured;
+        let host = Host::open(&git, &scene.top).unwrap();
+        let scratch = tempfile::tempdir_in(scene.temp.path()).unwrap();
+        let (head, place) = (scene.head(), scratch.path());
+        let named = snapshot_of(&git, &host, &head, place).unwrap();
+        assert_eq!(named, (captured.snapshot, captured.kept_digest));
+        let ends = (captured.baseline, captured.head);
+        assert_eq!(
+            changes_of(&git, &host, ends, place).unwrap(),
+            captured.changes
+        );
+        let taken = checkout(&git, &host, &head, place).unwrap();
+        assert_eq!(taken.commit, captured.head);
+        assert_eq!(taken.archive, captured.archive.0);
+        assert_eq!(taken.archive, tree_of(&git, &host, &head, place).unwrap());
+        assert_eq!(std::fs::read_dir(place).unwrap().count(), 0);
+        // Git finds the same commit and files in the pack alone, which has no parent of it.
+        let alone = folder();
+        std::fs::write(alone.path().join("commit.pack"), &taken.pack).unwrap();
+        plain_git(alone.path(), &["init", "-q", "--bare", "alone.git"]);
+        let bare = alone.path().join("alone.git");
+        plain_git(
+            &bare,
+            &[
+                "index-pack",
+                "-o",
+                "objects/pack/pack-1.idx",
+                "../commit.pack",
+            ],
+        );
+        std::fs::copy(
+            alone.path().join("commit.pack"),
+            bare.join("objects/pack/pack-1.pack"),
+        )
+        .unwrap();
+        let listed = |dir: &std::path::Path| plain_git(dir, &["ls-tree", "-r", &head]);
+        assert_eq!(listed(&bare), listed(&scene.top));
+
+        for refused in [
+            snapshot_of(&git, &host, "nowhere", place).map(drop),
+            checkout(&git, &host, "nowhere", place).map(drop),
+            tree_of(&git, &host, "nowhere", place).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().code, ImporterCode::UnknownRevision);
+        }
+    }
+}
