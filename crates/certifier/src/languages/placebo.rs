@@ -39,7 +39,7 @@ pub(super) fn placebos(
     let text = format!("{} ", syntax.language.grammar().placebo);
     // At all of them at once: whatever stretch of its code a program looks at, it is another.
     let everywhere = open.iter().map(|at| (*at..*at, text.clone()));
-    let mut placebos = vec![everywhere.collect(), scattered(edited)];
+    let mut placebos = vec![everywhere.collect()];
     for number in 0..PLACEBOS.min(open.len()) {
         let name = format!("placebo {number} {}", edited.path.as_str());
         let drawn = Digest::keyed(seed, name.as_bytes());

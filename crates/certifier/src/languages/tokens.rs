@@ -3,7 +3,6 @@
 
 use super::syntax::{Syntax, is_comment};
 use crate::matching::matches;
-
 use flightproof_core::Digest;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -128,7 +128,7 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
       left out: lib tests::it_is_ignored: it is ignored
       left out: lib tests::it_starts_another_program: it fails in the session: called `Result::unwrap()` on an `Err` value: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
     REFUSED at mutation: certifier/MUTANTS_SURVIVED: 8 of them, such as src/lib.rs:19:8 function-value forgotten -> true
-      hint: remove code no case needs, or ask the witness's owner for a case or a waiver
+      hint: remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case or a waiver
     --- stderr
       read        8 mutants of 1 files  (_.__ s)
       open        sealed local session  (_.__ s)

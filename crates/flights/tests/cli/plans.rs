@@ -173,7 +173,7 @@ fn a_replay_reports_as_one_json_document() {
         detail.as_str().unwrap().contains(" certified: 9 cases, "),
         "{detail}"
     );
-    assert_snapshot!(report.to_string(), @r#"{"failed":0,"flights":[{"milliseconds":0,"name":"pricing","stages":null,"verdict":{"detail":null,"schema":"flightproof/verdict/1","stage":"certify","verdict":"held"}}],"passed":1,"schema":"flightproof/run/1"}"#);
+    assert_snapshot!(report.to_string(), @r#"{"failed":0,"flights":[{"milliseconds":0,"name":"pricing","stages":null,"verdict":{"detail":null,"schema":"flightproof/verdict/1","stage":"certify","verdict":"held"},"way":"replayed"}],"passed":1,"schema":"flightproof/run/1"}"#);
     // A replay signs nothing: there is no certificate in it.
     assert!(report["flights"][0]["verdict"].get("certificate").is_none());
 }

@@ -119,7 +119,7 @@ fn a_certificate_of_another_tree_or_toolchain_differs_there() {
     assert_snapshot!(run.text, @r#"
     exit 11
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/RECERTIFY_DIFFERS","stage":"verify","detail":"image-digest/toolchain, mutation/generated, subject/0/digest/sha256","hint":"read the fields that differ; another toolchain, witness or tree is another flight, and its certificate claims other things","notes":["image-digest/toolchain: claimed \"________________________________________________________________\", found \"________________________________________________________________\"","mutation/generated: claimed 43, found 42","subject/0/digest/sha256: claimed \"________________________________________________________________\", found \"________________________________________________________________\""]}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/RECERTIFY_DIFFERS","stage":"verify","detail":"image-digest/toolchain, mutation/generated, subject/0/digest/sha256","hint":"read the fields that differ; another toolchain, witness or tree is another flight, and its certificate claims other things","notes":["image-digest/toolchain: claimed \"________________________________________________________________\", found \"________________________________________________________________\"","mutation/generated: claimed 46, found 45","subject/0/digest/sha256: claimed \"________________________________________________________________\", found \"________________________________________________________________\""]}
     "#);
 }
 
