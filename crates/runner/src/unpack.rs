@@ -280,10 +280,13 @@ mod tests {
         }
     }
 
+    /// Unpacks into `vendor` in a folder of its own, so that nobody else's files are beside it.
     fn unpacked(packed: Packed) -> (tempfile::TempDir, Result<(), String>) {
-        let vendor = tempfile::tempdir().unwrap();
-        let result = unpack_stream(vendor.path(), &packed.bytes()[..], &package(), CAPS);
-        (vendor, result)
+        let room = tempfile::tempdir().unwrap();
+        let vendor = room.path().join("vendor");
+        std::fs::create_dir(&vendor).unwrap();
+        let result = unpack_stream(&vendor, &packed.bytes()[..], &package(), CAPS);
+        (room, result)
     }
 
     #[test]
@@ -292,9 +295,9 @@ mod tests {
             .entry(EntryType::Directory, b"a-1.0.0/", "", b"")
             .file("a-1.0.0/src/lib.rs", b"code")
             .file("a-1.0.0/Cargo.toml", b"[package]");
-        let (vendor, result) = unpacked(packed);
+        let (room, result) = unpacked(packed);
         result.unwrap();
-        let home = vendor.path().join("a-1.0.0");
+        let home = room.path().join("vendor/a-1.0.0");
         assert_eq!(fs::read(home.join("src/lib.rs")).unwrap(), b"code");
         use std::os::unix::fs::PermissionsExt;
         let mode = fs::metadata(home.join("src/lib.rs"))
@@ -340,9 +343,9 @@ mod tests {
             "x",
             "a-1.0.0",
         ] {
-            let (vendor, result) = unpacked(Packed::new().file(name, b"data"));
+            let (room, result) = unpacked(Packed::new().file(name, b"data"));
             assert!(result.is_err(), "{name}");
-            assert!(!vendor.path().parent().unwrap().join("x").exists());
+            assert!(!room.path().join("x").exists());
         }
         let (_vendor, result) =
             unpacked(Packed::new().entry(EntryType::Regular, b"a-1.0.0/\xff", "", b""));
