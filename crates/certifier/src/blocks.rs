@@ -3,6 +3,8 @@
 //! Told from tokens alone, so that any text gets some answer. A line that was kept means something
 //! else once the `if` around it is gone, the `cfg` above it, or the type its `impl` is for.
 
+use crate::mutation::INERT;
+
 /// One bracket that was opened. The first of a text is the text itself.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
@@ -18,25 +20,6 @@ pub(crate) struct Block {
     pub(crate) function: String,
 }
 
-/// Attributes that leave the code below them as it is.
-const QUIET: &[&str] = &[
-    "doc",
-    "allow",
-    "warn",
-    "deny",
-    "expect",
-    "forbid",
-    "inline",
-    "cold",
-    "must_use",
-    "deprecated",
-    "non_exhaustive",
-    "rustfmt",
-    "clippy",
-    "ignore",
-    "should_panic",
-    "derive",
-];
 /// Words that say when, how often or how a block runs.
 const CONTROL: &[&str] = &[
     "if", "else", "while", "for", "loop", "match", "unsafe", "async", "try",
@@ -45,6 +28,11 @@ const CONTROL: &[&str] = &[
 const LONG: &[&str] = &[
     "let", "const", "static", "type", "use", "struct", "enum", "union", "where",
 ];
+
+/// Whether an attribute leaves the code below it as it is. What `test` stands over is run by the harness.
+fn is_quiet(attribute: &str) -> bool {
+    INERT.contains(&attribute) && !matches!(attribute, "test" | "bench")
+}
 
 /// What was read since the last statement, item or element ended.
 #[derive(Debug, Default)]
@@ -238,7 +226,7 @@ impl Blocks {
 
     fn attributed(&mut self, read: Attribute) {
         let name = read.text.split([' ', ':', '(', '=']).next();
-        if QUIET.contains(&name.unwrap_or_default()) {
+        if name.is_some_and(|name| is_quiet(name)) {
             return;
         }
         let said = format!("#[{}]", read.text);

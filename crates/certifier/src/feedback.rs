@@ -105,13 +105,17 @@ fn input(case: &Case) -> String {
 
 /// What a case that was missed came to, for the owner of its witness: all of it, in one line.
 pub fn to_owner(case: &Case, observation: &Observation) -> String {
-    let mut told = answered(case, observation);
+    let mut told = came_to("the program", observation);
     expected(&case.expect, &mut told);
-    let (_, told) = told.split_once(": ").unwrap_or_default();
     told.trim_end().replace('\n', "; ")
 }
 
 fn answered(case: &Case, observation: &Observation) -> String {
+    let told = came_to("your program", observation);
+    format!("Case {}: {told}", escape(&case.id, 80))
+}
+
+fn came_to(who: &str, observation: &Observation) -> String {
     let ending = match &observation.ending {
         Ending::Exited { code } => format!("exit status {code}"),
         Ending::Signaled { signal } => format!("signal {signal}"),
@@ -122,8 +126,7 @@ fn answered(case: &Case, observation: &Observation) -> String {
         }
     };
     format!(
-        "Case {}: your program ended by {ending}.\nIts standard output: {}\nIts standard error: {}\n",
-        escape(&case.id, 80),
+        "{who} ended by {ending}.\nIts standard output: {}\nIts standard error: {}\n",
         escape(&observation.stdout[..], MAX_SHOWN),
         escape(&observation.stderr[..], MAX_SHOWN)
     )

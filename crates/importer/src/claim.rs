@@ -105,13 +105,14 @@ impl Claim {
         file.sync_all().map_err(failed)
     }
 
-    /// Puts the new index in its place, which unlocks it. Done twice it does nothing. False if the
-    /// index is neither in our hand nor ours.
+    /// Puts the new index in its place, which unlocks it: from then on any git may write another.
+    /// Done twice it does nothing. False if the index is neither in our hand nor ours.
     pub(crate) fn install_index(&self) -> Result<bool, ImportError> {
         let index = self.git_dir.join("index");
         if inode_of(&self.lock_file()) == Some(self.inode) {
             std::fs::rename(self.lock_file(), &index).map_err(failed)?;
             sync(&self.git_dir)?;
+            return Ok(true);
         }
         Ok(self.has_own_index())
     }
@@ -291,4 +292,67 @@ fn shown(path: &Path) -> String {
 
 fn failed(e: std::io::Error) -> ImportError {
     ImporterCode::ScratchFailed.refuse(format!("claiming the working tree: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A claim whose new index is the lock file.
+    fn locked(git_dir: &Path) -> Claim {
+        let dir = git_dir.join(FOLDER);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(git_dir.join("index.lock"), "ours").unwrap();
+        Claim {
+            git_dir: git_dir.to_owned(),
+            lock: File::open(&dir).unwrap(),
+            inode: inode_of(&git_dir.join("index.lock")).unwrap(),
+            dir,
+            kept: true,
+        }
+    }
+
+    #[test]
+    fn a_git_that_writes_the_index_as_soon_as_it_may_takes_nothing_back() {
+        let git_dir = tempfile::tempdir().unwrap();
+        let (lock, index) = (
+            git_dir.path().join("index.lock"),
+            git_dir.path().join("index"),
+        );
+        let next = git_dir.path().join("next");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Acquire) {
+                    std::fs::write(&next, "theirs").unwrap();
+                    while lock.exists() && !over.load(Ordering::Acquire) {}
+                    std::fs::rename(&next, &index).unwrap();
+                }
+            });
+            for round in 0..2_000 {
+                let installed = locked(git_dir.path()).install_index();
+                if installed != Ok(true) {
+                    over.store(true, Ordering::Release);
+                }
+                assert_eq!(installed, Ok(true), "{round}");
+            }
+            over.store(true, Ordering::Release);
+        });
+    }
+
+    #[test]
+    fn what_is_neither_in_our_hand_nor_ours_is_not_installed() {
+        let git_dir = tempfile::tempdir().unwrap();
+        let claim = locked(git_dir.path());
+        assert_eq!(claim.install_index(), Ok(true));
+        assert_eq!(claim.install_index(), Ok(true), "twice it does nothing");
+        std::fs::write(git_dir.path().join("next"), "theirs").unwrap();
+        std::fs::rename(git_dir.path().join("next"), git_dir.path().join("index")).unwrap();
+        assert_eq!(claim.install_index(), Ok(false));
+        assert_eq!(
+            std::fs::read(git_dir.path().join("index")).unwrap(),
+            b"theirs"
+        );
+    }
 }

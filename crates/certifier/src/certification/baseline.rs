@@ -4,25 +4,14 @@ use super::{Ask, CANDIDATE, Certification, Told, case_run};
 use crate::claim::BaselineResult;
 use crate::witness::Witness;
 use crate::{CertifierCode, CertifierError, judge};
-use flightproof_evidence::{BuildAnswer, BuildOrder, BuildTarget, Guard};
+use flightproof_evidence::{BuildAnswer, BuildOrder, CaseRun, Observation};
 use std::collections::BTreeMap;
 
 /// Builds the baseline in a session of its own, under the candidate's name, and runs every case on
 /// it once. Nothing that the baseline does ends the flight.
 pub struct BaselineTrial<'a> {
     witness: &'a Witness,
-    target: BuildTarget,
-    guard: Guard,
-    step: Step,
-    failed: Vec<u64>,
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    Build,
-    Unbuilt,
-    /// The case that is run next.
-    Case(usize),
+    course: Course,
 }
 
 impl<'a> Certification<'a> {
@@ -30,10 +19,12 @@ impl<'a> Certification<'a> {
     pub fn on_baseline(&self) -> BaselineTrial<'a> {
         BaselineTrial {
             witness: self.witness,
-            target: self.target.clone(),
-            guard: self.plan.guard.clone(),
-            step: Step::Build,
-            failed: Vec::new(),
+            course: Course::of(BuildOrder {
+                program: CANDIDATE.to_owned(),
+                target: self.target.clone(),
+                overlay: self.witness.laid_over(BTreeMap::new()),
+                guard: self.plan.guard.clone(),
+            }),
         }
     }
 }
@@ -52,36 +43,15 @@ pub trait Trial {
 
 impl Trial for BaselineTrial<'_> {
     fn ask(&self) -> Option<Ask> {
-        match self.step {
-            Step::Build => Some(Ask::Compile(Box::new(BuildOrder {
-                program: CANDIDATE.to_owned(),
-                target: self.target.clone(),
-                overlay: self.witness.laid_over(BTreeMap::new()),
-                guard: self.guard.clone(),
-            }))),
-            Step::Case(at) if at < self.witness.cases().len() => Some(Ask::Run(Box::new(
-                case_run(self.witness, at, CANDIDATE, None),
-            ))),
-            Step::Unbuilt | Step::Case(_) => None,
-        }
+        self.course.ask(|at| {
+            let is_case = at < self.witness.cases().len();
+            is_case.then(|| case_run(self.witness, at, CANDIDATE, None))
+        })
     }
 
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
-        self.step = match (self.step, told) {
-            (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Case(0),
-            (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
-            (Step::Case(at), Told::Ran(observation)) => {
-                let Some(case) = self.witness.cases().get(at) else {
-                    return Err(unasked());
-                };
-                let heard = self.witness.heard(at, observation.clone());
-                let missed = judge::judge_case(case, &heard).is_err();
-                self.failed.extend(missed.then_some(at as u64 + 1));
-                Step::Case(at + 1)
-            }
-            (_, _) => return Err(unasked()),
-        };
-        Ok(())
+        let open = self.ask().is_some();
+        self.course.tell(told, open)
     }
 }
 
@@ -91,18 +61,84 @@ impl BaselineTrial<'_> {
     /// # Errors
     /// `ANSWER_UNASKED` if questions are open.
     pub fn finish(self) -> Result<BaselineResult, CertifierError> {
-        if self.ask().is_some() {
-            return Err(CertifierCode::AnswerUnasked.refuse("questions are still open"));
-        }
-        Ok(match self.step {
-            Step::Unbuilt => BaselineResult::Unbuilt {},
-            Step::Build | Step::Case(_) => BaselineResult::Ran {
-                failed: self.failed,
-            },
+        let open = self.ask().is_some();
+        let Some(runs) = self.course.end(open)? else {
+            return Ok(BaselineResult::Unbuilt {});
+        };
+        let cases = self.witness.cases().iter().zip(runs).zip(0..);
+        let failed = cases.filter_map(|((case, run), at)| {
+            let heard = self.witness.heard(at, run);
+            let missed = judge::judge_case(case, &heard).is_err();
+            missed.then_some(at as u64 + 1)
+        });
+        Ok(BaselineResult::Ran {
+            failed: failed.collect(),
         })
     }
 }
 
-pub(super) fn unasked() -> CertifierError {
+/// What every trial is: one build and, if it stands, runs one after the other.
+pub(super) struct Course {
+    order: Box<BuildOrder>,
+    step: Step,
+    runs: Vec<Observation>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Build,
+    Unbuilt,
+    Run,
+}
+
+impl Course {
+    pub(super) fn of(order: BuildOrder) -> Self {
+        Self {
+            order: Box::new(order),
+            step: Step::Build,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The next question; `run` gives the run of a number, or none behind the last.
+    pub(super) fn ask(&self, run: impl FnOnce(usize) -> Option<CaseRun>) -> Option<Ask> {
+        match self.step {
+            Step::Build => Some(Ask::Compile(self.order.clone())),
+            Step::Unbuilt => None,
+            Step::Run => run(self.runs.len()).map(|run| Ask::Run(Box::new(run))),
+        }
+    }
+
+    /// Takes an answer; `open` says whether there was a question.
+    ///
+    /// # Errors
+    /// `ANSWER_UNASKED` for an answer of another kind.
+    pub(super) fn tell(&mut self, told: &Told, open: bool) -> Result<(), CertifierError> {
+        self.step = match (self.step, told) {
+            (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Run,
+            (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
+            (Step::Run, Told::Ran(observation)) if open => {
+                self.runs.push(observation.clone());
+                Step::Run
+            }
+            (_, _) => return Err(unasked()),
+        };
+        Ok(())
+    }
+
+    /// All runs; none where nothing was built.
+    ///
+    /// # Errors
+    /// `ANSWER_UNASKED` while a question is open.
+    pub(super) fn end(self, open: bool) -> Result<Option<Vec<Observation>>, CertifierError> {
+        match self.step {
+            _ if open => Err(CertifierCode::AnswerUnasked.refuse("questions are still open")),
+            Step::Unbuilt => Ok(None),
+            Step::Build | Step::Run => Ok(Some(self.runs)),
+        }
+    }
+}
+
+fn unasked() -> CertifierError {
     CertifierCode::AnswerUnasked.refuse("a build for a run, or a run for a build")
 }

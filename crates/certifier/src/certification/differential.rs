@@ -1,13 +1,13 @@
 //! Generated inputs on the baseline: what it answers is what a candidate is held against.
 
-use super::baseline::{Trial, unasked};
+use super::baseline::{Course, Trial};
 use super::{Ask, CANDIDATE, CASE_WALL_MS, Told, derived};
 use crate::mutation::MutationPlan;
 use crate::population;
 use crate::tree::Tree;
 use crate::witness::{Input, Witness};
 use crate::{CertifierCode, CertifierError};
-use flightproof_evidence::{BuildAnswer, BuildOrder, CaseRun, Observation};
+use flightproof_evidence::{BuildOrder, CaseRun};
 use std::collections::BTreeMap;
 
 /// How often each input is run: an answer that is another one the second time is none.
@@ -16,17 +16,8 @@ const RUNS: usize = 2;
 /// Builds the baseline in a session of its own, and runs every input that is not declared to differ.
 pub struct DifferentialTrial {
     witness: Witness,
-    order: Box<BuildOrder>,
+    course: Course,
     inputs: Vec<Input>,
-    step: Step,
-    runs: Vec<Observation>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Build,
-    Unbuilt,
-    Run,
 }
 
 impl DifferentialTrial {
@@ -40,15 +31,13 @@ impl DifferentialTrial {
         let plan = MutationPlan::new(population::input(&[], &Tree::default(), seed))?;
         Ok(Self {
             witness: witness.clone(),
-            order: Box::new(BuildOrder {
+            course: Course::of(BuildOrder {
                 program: CANDIDATE.to_owned(),
                 target: witness.target()?,
                 overlay: BTreeMap::new(),
                 guard: plan.guard,
             }),
             inputs: witness.inputs(salt),
-            step: Step::Build,
-            runs: Vec::new(),
         })
     }
 
@@ -57,13 +46,10 @@ impl DifferentialTrial {
     /// # Errors
     /// `BASELINE_UNFIT`, `WITNESS_TOOTHLESS`; `ANSWER_UNASKED` if questions are open.
     pub fn finish(self) -> Result<Witness, CertifierError> {
-        if self.ask().is_some() {
-            return Err(CertifierCode::AnswerUnasked.refuse("questions are still open"));
-        }
-        if self.step == Step::Unbuilt {
-            return Err(CertifierCode::BaselineUnfit.refuse("it does not build"));
-        }
-        let mut runs = self.runs.into_iter();
+        let open = self.ask().is_some();
+        let runs = self.course.end(open)?;
+        let unfit = || CertifierCode::BaselineUnfit.refuse("it does not build");
+        let mut runs = runs.ok_or_else(unfit)?.into_iter();
         let mut answers = Vec::new();
         while let (Some(first), Some(second)) = (runs.next(), runs.next()) {
             answers.push([first, second]);
@@ -74,36 +60,24 @@ impl DifferentialTrial {
 
 impl Trial for DifferentialTrial {
     fn ask(&self) -> Option<Ask> {
-        match self.step {
-            Step::Build => Some(Ask::Compile(self.order.clone())),
-            Step::Unbuilt => None,
-            Step::Run => {
-                let mut undeclared = self.inputs.iter().filter(|input| !input.declared);
-                let input = undeclared.nth(self.runs.len() / RUNS)?;
-                Some(Ask::Run(Box::new(CaseRun {
-                    program: CANDIDATE.to_owned(),
-                    args: input.args.clone(),
-                    stdin: input.stdin.clone().into_bytes().into(),
-                    files: BTreeMap::new(),
-                    env: BTreeMap::new(),
-                    selector: None,
-                    wall_ms: CASE_WALL_MS,
-                    tree: None,
-                })))
-            }
-        }
+        self.course.ask(|at| {
+            let mut undeclared = self.inputs.iter().filter(|input| !input.declared);
+            let input = undeclared.nth(at / RUNS)?;
+            Some(CaseRun {
+                program: CANDIDATE.to_owned(),
+                args: input.args.clone(),
+                stdin: input.stdin.clone().into_bytes().into(),
+                files: BTreeMap::new(),
+                env: BTreeMap::new(),
+                selector: None,
+                wall_ms: CASE_WALL_MS,
+                tree: None,
+            })
+        })
     }
 
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
-        self.step = match (self.step, told) {
-            (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Run,
-            (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
-            (Step::Run, Told::Ran(observation)) if self.ask().is_some() => {
-                self.runs.push(observation.clone());
-                Step::Run
-            }
-            (_, _) => return Err(unasked()),
-        };
-        Ok(())
+        let open = self.ask().is_some();
+        self.course.tell(told, open)
     }
 }

@@ -1,28 +1,19 @@
 //! The baseline's own tests on the baseline: which there are, which pass, and which waver.
 
-use super::baseline::{Trial, unasked};
+use super::baseline::{Course, Trial};
 use super::{Ask, CANDIDATE, Told, case_run, derived};
 use crate::mutation::MutationPlan;
 use crate::population;
 use crate::tree::Tree;
 use crate::witness::{BASELINE_RUNS, Witness};
 use crate::{CertifierCode, CertifierError};
-use flightproof_evidence::{BuildAnswer, BuildOrder, Observation};
+use flightproof_evidence::{BuildOrder, Observation};
 use std::collections::BTreeMap;
 
 /// Builds the baseline's tests with ours among them, and runs each program [`BASELINE_RUNS`] times.
 pub struct SuiteTrial {
     witness: Witness,
-    order: Box<BuildOrder>,
-    step: Step,
-    runs: Vec<Observation>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Build,
-    Unbuilt,
-    Run,
+    course: Course,
 }
 
 impl SuiteTrial {
@@ -34,15 +25,13 @@ impl SuiteTrial {
         let seed = derived(salt, "suite guard");
         let plan = MutationPlan::new(population::input(&[], &Tree::default(), seed))?;
         Ok(Self {
-            order: Box::new(BuildOrder {
+            course: Course::of(BuildOrder {
                 program: CANDIDATE.to_owned(),
                 target: witness.target()?,
                 overlay: witness.laid_over(BTreeMap::new()),
                 guard: plan.guard,
             }),
             witness,
-            step: Step::Build,
-            runs: Vec::new(),
         })
     }
 
@@ -51,41 +40,28 @@ impl SuiteTrial {
     /// # Errors
     /// `SUITE_UNFIT`, `WITNESS_TOOTHLESS`; `ANSWER_UNASKED` if questions are open.
     pub fn finish(self) -> Result<Witness, CertifierError> {
-        if self.ask().is_some() {
-            return Err(CertifierCode::AnswerUnasked.refuse("questions are still open"));
-        }
-        if self.step == Step::Unbuilt {
-            return Err(CertifierCode::SuiteUnfit.refuse("the baseline's tests do not build"));
-        }
+        let open = self.ask().is_some();
+        let runs = self
+            .course
+            .end(open)?
+            .ok_or_else(|| CertifierCode::SuiteUnfit.refuse("the baseline's tests do not build"))?;
         let programs: Vec<Vec<Observation>> =
-            self.runs.chunks(BASELINE_RUNS).map(<[_]>::to_vec).collect();
+            runs.chunks(BASELINE_RUNS).map(<[_]>::to_vec).collect();
         self.witness.measured(&programs)
     }
 }
 
 impl Trial for SuiteTrial {
     fn ask(&self) -> Option<Ask> {
-        match self.step {
-            Step::Build => Some(Ask::Compile(self.order.clone())),
-            Step::Unbuilt => None,
-            Step::Run => {
-                let program = self.runs.len() / BASELINE_RUNS;
-                (program < self.witness.cases().len())
-                    .then(|| Ask::Run(Box::new(case_run(&self.witness, program, CANDIDATE, None))))
-            }
-        }
+        self.course.ask(|at| {
+            let program = at / BASELINE_RUNS;
+            let is_one = program < self.witness.cases().len();
+            is_one.then(|| case_run(&self.witness, program, CANDIDATE, None))
+        })
     }
 
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
-        self.step = match (self.step, told) {
-            (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Run,
-            (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
-            (Step::Run, Told::Ran(observation)) if self.ask().is_some() => {
-                self.runs.push(observation.clone());
-                Step::Run
-            }
-            (_, _) => return Err(unasked()),
-        };
-        Ok(())
+        let open = self.ask().is_some();
+        self.course.tell(told, open)
     }
 }

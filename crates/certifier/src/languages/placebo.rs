@@ -46,10 +46,7 @@ pub(super) fn placebos(
         let (word, _) = drawn.as_bytes().split_at(4);
         let word = word.try_into().map_or(0, u32::from_be_bytes);
         let at = open.swap_remove(word as usize % open.len());
-        placebos.push(vec![(
-            at..at,
-            format!("{} ", syntax.language.grammar().placebo),
-        )]);
+        placebos.push(vec![(at..at, text.clone())]);
     }
     placebos.extend(Some(scattered(edited)).filter(|all| !all.is_empty()));
     placebos

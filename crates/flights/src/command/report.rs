@@ -218,11 +218,11 @@ fn add_flown(
         let file = folder.join("verdict.json");
         let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
             .map_err(|e| input::unreadable(&file, e))?;
-        let mut flown = flown(name, verdict, folder, keys)?;
+        let mut flown = flown(name, verdict.clone(), folder, keys)?;
         let replayed = flights.iter_mut();
         let mut replayed = replayed.filter(|f| f.how == REPLAYED && f.beside.is_none());
         match replayed.find(|f| f.name == flown.name) {
-            Some(replayed) => stand_beside(replayed, flown.verdict),
+            Some(replayed) => stand_beside(replayed, verdict),
             None => {
                 if flights.iter().any(|f| f.name == flown.name) {
                     flown.name = input::shown(folder);
@@ -235,25 +235,23 @@ fn add_flown(
 }
 
 /// A flight that came to something else than its recording is one of the two, and nobody knows which.
-fn stand_beside(replayed: &mut Flight, flown: Option<Verdict>) {
-    let end =
-        |verdict: &Option<Verdict>| verdict.as_ref().map(|v| (v.code.clone(), v.stage.clone()));
-    let code = |verdict: &Option<Verdict>| end(verdict).and_then(|(code, _)| code);
-    if code(&replayed.verdict) != code(&flown) && replayed.failure.is_none() {
+fn stand_beside(replayed: &mut Flight, flown: Verdict) {
+    let here = replayed.verdict.as_ref().and_then(|v| v.code.as_deref());
+    if here != flown.code.as_deref() && replayed.failure.is_none() {
         let refusal = Refusal::from(FlightsCode::VerdictUnexpected.refuse(format!(
             "flown it came to {}, replayed to {}",
-            code(&flown).as_deref().unwrap_or("held"),
-            code(&replayed.verdict).as_deref().unwrap_or("held")
+            flown.code.as_deref().unwrap_or("held"),
+            here.unwrap_or("held")
         )));
         replayed.failure = Some(Failed {
             code: refusal.code().to_owned(),
-            stage: end(&flown).map_or_else(String::new, |(_, stage)| stage),
+            stage: flown.stage.clone(),
             detail: refusal.detail,
             hint: refusal.explanation.todo.to_owned(),
             again: format!("flights run {}", replayed.name),
         });
     }
-    replayed.beside = flown;
+    replayed.beside = Some(flown);
 }
 
 fn flown(

@@ -29,8 +29,18 @@ fn all_recorded_flights_replay_in_the_same_order_however_many_fly_together() {
         names
     };
     let one = names("1");
-    assert!(one.len() >= 14, "{one:?}");
     assert_eq!(names("8"), one);
+    // No recording lies there that nothing replays, and each kind is there.
+    let kept = fs::read_dir(workspace().join("flights/recordings")).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let kept: Vec<String> = kept.filter(|name| name.ends_with(".flight")).collect();
+    assert_eq!(one.len(), kept.len(), "{one:?} {kept:?}");
+    for (kind, least) in [(".flight", 27), (".live.flight", 3)] {
+        let found = kept.iter().filter(|name| name.ends_with(kind)).count();
+        assert!(found >= least, "{found} {kind}");
+    }
+    let agents = one.iter().filter(|name| name.starts_with("agent-"));
+    assert!(agents.count() >= 6, "{one:?}");
 }
 
 #[test]
