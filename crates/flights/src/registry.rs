@@ -35,11 +35,28 @@ pub fn find(code: &str) -> Option<&'static Explanation> {
     all().into_iter().find(|e| e.code == code)
 }
 
-/// The explanations of a code, or of its last part: more than one crate may have it.
+/// The explanations of a code, or of its last part, in any case: more than one crate may have it.
 pub fn matching(code: &str) -> Vec<&'static Explanation> {
     let mut all = all();
-    all.retain(|e| e.code == code || e.code.rsplit('/').next() == Some(code));
+    all.retain(|e| e.code.eq_ignore_ascii_case(code) || name(e).eq_ignore_ascii_case(code));
     all
+}
+
+/// The codes, at most three, that somebody may have meant who wrote another one; the nearest first.
+pub fn near(code: &str) -> Vec<&'static str> {
+    let code = code.rsplit('/').next().unwrap_or(code).to_ascii_uppercase();
+    let alike = |e: &Explanation| strsim::jaro_winkler(name(e), &code);
+    let mut all: Vec<_> = all().into_iter().map(|e| (alike(e), e.code)).collect();
+    all.retain(|(alike, _)| *alike >= ALIKE);
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all.into_iter().map(|(_, code)| code).take(3).collect()
+}
+
+/// How alike two names must be for one to stand for the other: a letter or a word more or less.
+const ALIKE: f64 = 0.85;
+
+fn name(explanation: &Explanation) -> &str {
+    explanation.code.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -76,6 +93,18 @@ mod tests {
         assert_eq!(codes("KEY_MISSING"), ["flights/KEY_MISSING"]);
         assert_eq!(codes("flights/KEY_MISSING"), ["flights/KEY_MISSING"]);
         assert!(find("flights/NO_SUCH").is_none());
+        assert_eq!(codes("Flights/key_missing"), ["flights/KEY_MISSING"]);
         assert!(codes("SUCH").is_empty());
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_told() {
+        assert_eq!(near("KEY_MISING")[0], "flights/KEY_MISSING");
+        assert_eq!(
+            near("archive/prefix_conflicts")[0],
+            "archive/PREFIX_CONFLICT"
+        );
+        assert!(near("").is_empty() && near("XYZZY").is_empty());
+        assert!(near("MUTANT").len() <= 3);
     }
 }

@@ -1,7 +1,8 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
 use crate::flight::Seen;
-use flightproof_core::{Decision, Exit, Refusal, Verdict, plain};
+use crate::registry;
+use flightproof_core::{Decision, Exit, Fault, Refusal, Verdict, plain};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -384,10 +385,21 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     }
 }
 
+/// Whether what ended it says nothing about what was to be judged.
+fn was_stopped(verdict: &Verdict) -> bool {
+    let explanation = verdict.code.as_deref().and_then(registry::find);
+    let fault = explanation.map(|explanation| explanation.fault);
+    matches!(
+        fault,
+        Some(Fault::Environment | Fault::Deadline | Fault::Ours)
+    )
+}
+
 fn human(verdict: &Verdict) -> String {
     let word = match verdict.verdict {
         Decision::Admitted => "ADMITTED",
         Decision::Held => "HELD",
+        Decision::Refused if was_stopped(verdict) => "STOPPED",
         Decision::Refused => "REFUSED",
         Decision::Accepted => "ACCEPTED",
     };
@@ -438,6 +450,20 @@ mod tests {
         assert_eq!(refused.code(), "flights/FORMAT_UNSUPPORTED");
         assert!(refused.detail.contains("human, json"), "{}", refused.detail);
         assert_eq!(Form::Jsonl.among(&[Form::Jsonl]), Ok(Format::Json));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_was_stopped() {
+        for explanation in registry::all() {
+            let verdict = Verdict {
+                code: Some(explanation.code.to_owned()),
+                ..Verdict::refused("plan", &Refusal::from(FlightsCode::KeyMissing.refuse("")))
+            };
+            let exit = explanation.fault.exit();
+            let none = matches!(exit, Exit::Environment | Exit::Deadline | Exit::OurBug);
+            let word = if none { "STOPPED at" } else { "REFUSED at" };
+            assert!(human(&verdict).starts_with(word), "{}", explanation.code);
+        }
     }
 
     #[test]

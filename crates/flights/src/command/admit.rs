@@ -36,7 +36,7 @@ pub(super) struct AdmitArgs {
     signer: SignerArgs,
     /// The second statement; default: admission.dsse.json beside the certificate. If it is there,
     /// this key's signature is added, and the branch moves once enough have signed.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: Option<PathBuf>,
 }
 

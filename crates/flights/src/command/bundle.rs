@@ -32,7 +32,7 @@ pub(super) enum BundleCommand {
         #[arg(long, value_name = "REV")]
         head: String,
         /// The bundle.
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: PathBuf,
         /// Make one commit of all up to the head: its tree, date and message, by the identity.
         #[arg(long, requires = "identity")]

@@ -51,7 +51,7 @@ pub(super) struct FlightArgs {
     #[command(flatten)]
     pub(super) signer: SignerArgs,
     /// Directory for the certificate and the verdict.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR")]
     out: PathBuf,
     /// Name of the repository on the certificate; default: the directory's name.
     #[arg(long, value_name = "NAME")]

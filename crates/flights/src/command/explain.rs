@@ -14,9 +14,14 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         Some(code) => registry::matching(code),
     };
     if let (Some(code), []) = (code, chosen.as_slice()) {
-        return Err(FlightsCode::UnknownCode
-            .refuse(Escaped(code.as_bytes()))
-            .into());
+        let told = Escaped(code.as_bytes());
+        let near = registry::near(code);
+        return Err(match near.as_slice() {
+            [] => FlightsCode::UnknownCode.refuse(told),
+            _ => FlightsCode::UnknownCode
+                .refuse(format_args!("{told}; did you mean {}?", near.join(" or "))),
+        }
+        .into());
     }
     match format {
         Format::Json => show::print(&json(&chosen)),

@@ -51,7 +51,7 @@ pub(super) struct GateArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     /// Where the statement of acceptance is written.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     signer: SignerArgs,
@@ -67,7 +67,7 @@ pub(super) struct EvidenceArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     /// Where the evidence is written.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     signer: SignerArgs,

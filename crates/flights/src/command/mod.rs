@@ -32,9 +32,26 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use flightproof_core::{Exit, Refusal, escape};
 pub use paper::SCHEMAS;
 
+/// What the program ends with; every refusal code has one of these.
+const EXIT_STATUSES: &str = "\
+Exit status:
+   0  admitted, held, or passed
+   2  the command line was wrong
+   4  there was nothing to run
+   5  what ran passed, but something required did not run
+  10  a flight failed, or the candidate was refused
+  11  evidence, a certificate or a recording does not match
+  12  hostile input was admitted
+  13  a policy said no
+  20  a plan, a witness, a policy or a key is wrong
+  21  this machine lacks something, or something on it failed: no verdict
+  22  a format is newer than this program
+  30  time ran out: no verdict
+  70  a bug of ours: no verdict";
+
 /// Flies an untrusted commit in a sealed session and says, signed, what was proven.
 #[derive(Parser)]
-#[command(name = "flights", version, about, max_term_width = 100)]
+#[command(name = "flights", version, about, max_term_width = 100, after_long_help = EXIT_STATUSES)]
 struct Cli {
     /// How to print results.
     #[arg(long, global = true, value_enum, default_value = "human")]

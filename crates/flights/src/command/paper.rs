@@ -70,7 +70,7 @@ pub(super) enum PaperCommand {
     /// Write manual pages, one for each command.
     Man {
         /// The directory, made if need be.
-        #[arg(short, long, value_name = "DIR")]
+        #[arg(short, long, alias = "out", value_name = "DIR")]
         output: PathBuf,
     },
 }

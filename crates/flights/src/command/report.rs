@@ -27,7 +27,7 @@ pub(super) struct ReportArgs {
     /// `flights certify --out` wrote; default: every plan below the root.
     runs: Vec<PathBuf>,
     /// The HTML file. Replaced in one step if it exists.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
     /// Directory that holds flights/.
     #[arg(long, value_name = "DIR", default_value = ".")]

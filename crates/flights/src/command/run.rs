@@ -68,7 +68,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     signer: SignerArgs,
     /// Directory for certificates and verdicts, one folder a flight; with --all, below local and live.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Toolchain directory to bind into sessions; default: rustup's default one.
     #[arg(long, value_name = "DIR")]

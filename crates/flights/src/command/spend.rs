@@ -139,7 +139,7 @@ pub(super) enum LedgerCommand {
     /// Write every row as a line of JSON, without secrets and bodies.
     Export {
         /// Where to; default: standard output.
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }

@@ -57,7 +57,7 @@ pub(super) enum TranscriptCommand {
         /// The recording.
         transcript: PathBuf,
         /// The file. Replaced in one step if it exists.
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: PathBuf,
         /// Public key of its recorder (repeatable); default: every *.pub beside it.
         #[arg(long = "key", value_name = "PUB")]
@@ -68,7 +68,7 @@ pub(super) enum TranscriptCommand {
         /// The file.
         file: PathBuf,
         /// Where to. It must not exist; its parent must.
-        #[arg(short, long, value_name = "DIR")]
+        #[arg(short, long, alias = "out", value_name = "DIR")]
         output: PathBuf,
         /// Public key of the recorder you trust (repeatable).
         #[arg(long = "key", value_name = "PUB", required = true)]

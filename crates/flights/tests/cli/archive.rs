@@ -126,7 +126,7 @@ fn a_tree_is_written_whole_or_not_at_all() {
     assert_snapshot!(archive(&environment, &["extract", "@p.paws", "@tree"]).text, @r#"
     exit 10
     --- stdout
-    REFUSED at extract: archive/DESTINATION_EXISTS: "$TREE/tree"
+    STOPPED at extract: archive/DESTINATION_EXISTS: "$TREE/tree"
       hint: remove it, or choose another place
     "#);
 
@@ -333,7 +333,7 @@ fn a_changeset_that_does_not_fit_changes_nothing() {
     assert_snapshot!(archive(&environment, &["apply", "@c.paws", "@copy"]).text, @r#"
     exit 10
     --- stdout
-    REFUSED at apply: archive/BASE_MISMATCH: "src/main.rs": got ________________________________________________________________, expected ________________________________________________________________
+    STOPPED at apply: archive/BASE_MISMATCH: "src/main.rs": got ________________________________________________________________, expected ________________________________________________________________
       hint: make the changeset again from the tree as it is, or restore the file
     "#);
     assert_eq!(environment.listing("copy"), before);

@@ -102,7 +102,7 @@ fn what_is_in_the_way_is_said_in_one_line_with_a_hint() {
     fs::write(home.join("src/main.rs"), "mine\n").unwrap();
     let run = import(&environment, &["--uncertified-i-know"]);
     let said = [
-        "REFUSED at import: importer/SOURCE_CHANGED: ",
+        "STOPPED at import: importer/SOURCE_CHANGED: ",
         "src/main.rs",
         "hint: ",
     ];

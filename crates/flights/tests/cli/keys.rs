@@ -48,7 +48,7 @@ fn a_new_key_follows_no_link_and_leaves_no_half() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    REFUSED at key: flights/KEY_FILE: no/such/folder/key.pub: No such file or directory (os error 2)
+    STOPPED at key: flights/KEY_FILE: no/such/folder/key.pub: No such file or directory (os error 2)
       hint: check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out
     "#);
 }
@@ -99,7 +99,7 @@ fn a_key_file_that_is_no_key_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    REFUSED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: more than 16384 bytes
+    STOPPED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: more than 16384 bytes
       hint: check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out
     "#);
 }

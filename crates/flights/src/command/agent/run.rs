@@ -43,7 +43,7 @@ pub(in super::super) struct RunArgs {
     #[command(flatten)]
     signer: SignerArgs,
     /// Directory for the certificate, the commit's bundle and the report.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR")]
     out: PathBuf,
     /// Toolchain directory to bind into sessions; default: rustup's default one.
     #[arg(long, value_name = "DIR")]

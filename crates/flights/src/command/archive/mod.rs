@@ -27,7 +27,7 @@ pub(super) enum ArchiveCommand {
         /// The directory.
         dir: PathBuf,
         /// The archive. Replaced in one step if it exists.
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: PathBuf,
         /// Name of the workspace in the manifest; default: the directory's name.
         #[arg(long, value_name = "ID")]
@@ -43,7 +43,7 @@ pub(super) enum ArchiveCommand {
         /// The directory.
         dir: PathBuf,
         /// The changeset. Replaced in one step if it exists.
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: PathBuf,
         #[command(flatten)]
         choice: ChoiceArgs,

@@ -24,7 +24,7 @@ pub(in super::super) struct OpenArgs {
     #[arg(long, value_name = "ID")]
     case: String,
     /// The opened case.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
 }
 

@@ -35,7 +35,7 @@ pub(in super::super) struct ExceptArgs {
     #[command(flatten)]
     signer: SignerArgs,
     /// The exception.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
 }
 

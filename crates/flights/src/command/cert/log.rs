@@ -33,7 +33,7 @@ pub(in super::super) enum LogCommand {
         /// The certificate.
         certificate: PathBuf,
         /// The proof (C2SP tlog-proof).
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, alias = "out", value_name = "FILE")]
         output: PathBuf,
     },
 }

@@ -17,7 +17,7 @@ pub(super) struct InitArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
     /// Directory to write to, outside the repository; default: DIR-flights beside it.
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, alias = "out", value_name = "DIR")]
     output: Option<PathBuf>,
     /// The program that will be judged, where there are several.
     #[arg(long, value_name = "NAME")]

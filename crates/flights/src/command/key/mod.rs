@@ -48,7 +48,7 @@ pub(super) enum KeyCommand {
 #[derive(Args)]
 pub(super) struct NewArgs {
     /// Where to; default: the state directory.
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, alias = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// File whose first line is the passphrase; /dev/fd/N for a descriptor. Default:
     /// FLIGHTPROOF_PASSPHRASE_FILE, else the terminal.
