@@ -226,7 +226,7 @@ impl Blocks {
 
     fn attributed(&mut self, read: Attribute) {
         let name = read.text.split([' ', ':', '(', '=']).next();
-        if name.is_some_and(|name| is_quiet(name)) {
+        if name.is_some_and(is_quiet) {
             return;
         }
         let said = format!("#[{}]", read.text);
