@@ -480,6 +480,23 @@ mod tests {
     }
 
     #[test]
+    fn what_just_fits_is_written_and_read_and_one_byte_more_is_not() {
+        let fixed = sign(PAYLOAD_TYPE, b"", &key(1)).unwrap().len();
+        let room = (MAX_ENVELOPE_BYTES - fixed) / 4 * 3;
+        let longest = vec![b' '; room];
+        let envelope = sign(PAYLOAD_TYPE, &longest, &key(1)).unwrap();
+        assert_eq!(unchecked(&envelope, PAYLOAD_TYPE).unwrap(), longest);
+        let spare = MAX_ENVELOPE_BYTES - envelope.len();
+        let padded = [&envelope[..], &b" ".repeat(spare)].concat();
+        assert!(open(&padded, &[key(1).public()], 1).is_ok());
+        let longer = [&padded[..], b" "].concat();
+        let refused = unchecked(&longer, PAYLOAD_TYPE).unwrap_err();
+        assert_eq!(refused.code, CertifierCode::EnvelopeTooLarge);
+        let refused = sign(PAYLOAD_TYPE, &vec![b' '; room + 3], &key(1)).unwrap_err();
+        assert_eq!(refused.code(), "certifier/ENVELOPE_TOO_LARGE");
+    }
+
+    #[test]
     fn a_threshold_counts_keys_not_signatures_names_or_listings() {
         let mut twice = envelope();
         let mut renamed = signature(PAYLOAD_TYPE, 1);
@@ -525,10 +542,9 @@ mod tests {
         let full = (1..=16).fold(one, |envelope, seed| {
             join(&envelope, PAYLOAD_TYPE, PAYLOAD, &key(seed)).unwrap()
         });
-        assert_eq!(
-            code(join(&full, PAYLOAD_TYPE, PAYLOAD, &key(17))),
-            Err("certifier/SIGNATURES_TOO_MANY")
-        );
+        let refused = join(&full, PAYLOAD_TYPE, PAYLOAD, &key(17)).unwrap_err();
+        assert_eq!(refused.code(), "certifier/SIGNATURES_TOO_MANY");
+        assert_eq!(refused.detail, "17, at most 16 allowed");
     }
 
     #[test]

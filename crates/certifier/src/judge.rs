@@ -426,6 +426,19 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_build_counts_its_errors_and_shows_no_warning() {
+        for (count, detail) in [(1, "1 error"), (2, "2 errors")] {
+            let errors: Vec<_> = (0..count).map(|n| error("src/a.rs", n, "wrong")).collect();
+            let shown = errors.len();
+            let mut warning = error("src/a.rs", 9, "unused");
+            warning.level = "warning".to_owned();
+            let refusal = failed([errors, vec![warning]].concat(), "");
+            assert_eq!(refusal.detail, detail);
+            assert_eq!(refusal.notes.len(), shown);
+        }
+    }
+
+    #[test]
     fn messages_about_the_witness_driver_are_kept_back() {
         let refusal = failed(vec![error("", 0, "secret_helper")], "in secret_helper");
         assert_eq!(refusal.notes, Vec::<String>::new());
@@ -472,6 +485,8 @@ mod tests {
         killed[1].ending = Ending::Signaled { signal: 9 };
         let mut cut = first.clone();
         cut[1].complete = false;
+        let mut armed = first.clone();
+        armed[1].armed = true;
         for second in [
             vec![first[0].clone(), observation("c", "")],
             vec![observation("a", "f"), first[1].clone()],
@@ -479,10 +494,27 @@ mod tests {
             Vec::new(),
             killed.to_vec(),
             cut.to_vec(),
+            armed.to_vec(),
         ] {
             let refusal = determinism(&first, &second).unwrap_err();
             assert_eq!(refusal.code, CertifierCode::Nondeterministic);
         }
+    }
+
+    #[test]
+    fn a_case_that_differs_is_called_by_its_name_or_its_number() {
+        let (first, second) = (
+            [observation("a", ""), observation("b", "")],
+            [observation("a", ""), observation("c", "")],
+        );
+        let detail = |cases: &[Case]| {
+            let refused = named_determinism(cases, &first, &second).unwrap_err();
+            refused.detail
+        };
+        let mut other = case(json!({"exit": 0}));
+        other.id = "two".to_owned();
+        assert_eq!(detail(&[case(json!({"exit": 0})), other]), "case two");
+        assert_eq!(detail(&[]), "case number 2");
     }
 
     #[test]

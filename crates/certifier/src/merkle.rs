@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn there_is_no_way_from_a_leaf_that_is_not_there() {
+        for size in 0..=5u8 {
+            assert_eq!(path(&leaves(size), usize::from(size)), []);
+            assert_eq!(path(&leaves(size), usize::MAX), []);
+        }
+    }
+
+    #[test]
     fn every_leaf_of_every_small_tree_climbs_to_its_root_and_to_no_other() {
         for size in 1..=33u8 {
             let leaves = leaves(size);

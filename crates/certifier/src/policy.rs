@@ -511,11 +511,47 @@ mod tests {
             json!([{"key": key(1).id(), "until": 1}]),
             json!([{"key": key(1).id(), "forever": true}]),
             json!([{"key": key(1).id(), "from": "2027-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}]),
+            json!([{"key": key(1).id(), "from": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}]),
             json!([{"from": "2026-01-01T00:00:00Z"}]),
         ] {
             let refused = parse(&with("keys", bad.clone()));
             assert_eq!(refused, Err(CertifierCode::PolicyInvalid), "{bad}");
         }
+    }
+
+    #[test]
+    fn whoever_may_sign_is_given_or_named_and_in_force() {
+        let named = with(
+            "keys",
+            json!([{"key": key(1).id(), "until": "2026-12-01T00:00:00Z"}]),
+        );
+        let (any, named) = (parse(&policy()).unwrap(), parse(&named).unwrap());
+        assert!(!any.pins_keys() && named.pins_keys());
+        let may =
+            |policy: &Policy, seed, now: &str| policy.may_sign(&key(seed), now.parse().unwrap());
+        assert!(may(&any, 1, NOW) && may(&any, 2, NOW));
+        assert!(may(&named, 1, NOW) && !may(&named, 2, NOW));
+        assert!(!may(&named, 1, "2026-12-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn what_must_be_presented_beside_a_certificate_is_known_before_it_is_made() {
+        assert!(parse(&policy()).unwrap().wants_beside().is_empty());
+        let log = crate::log::LogKey::new("example.org/log".parse().unwrap(), key(9));
+        let role = json!({"keys": [key(2).id()]});
+        let list = json!({"list": "main", "keys": [key(2).id()]});
+        for (field, rule, what) in [
+            ("revocations", list, "a revocation list"),
+            ("admission", role.clone(), "a second statement"),
+            ("log", json!({"key": log.to_string()}), "a proof from a log"),
+        ] {
+            let mut wanting = with(field, rule);
+            wanting["keys"] = json!([key(1).id()]);
+            assert_eq!(parse(&wanting).unwrap().wants_beside(), [what]);
+        }
+        let mut excusing = with("exceptions", role);
+        excusing["keys"] = json!([key(1).id()]);
+        assert!(parse(&excusing).unwrap().wants_beside().is_empty());
     }
 
     #[test]

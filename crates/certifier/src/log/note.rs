@@ -316,6 +316,43 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_another_program_s_log_is_read_with_its_hash() {
+        // From the documentation of Go's package for signed notes.
+        let key = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+        let log: LogKey = key.parse().unwrap();
+        assert_eq!(log.name().to_string(), "PeterNeumann");
+        assert_eq!(log.to_string(), key);
+    }
+
+    #[test]
+    fn a_log_is_named_plainly() {
+        let longest = "x".repeat(120);
+        for good in ["a", "example.org/log", "A_b-9./", &longest] {
+            assert_eq!(good.parse::<LogName>().unwrap().to_string(), good);
+        }
+        let longer = "x".repeat(121);
+        for bad in ["", "a b", "a+b", "a\nb", "\u{e9}", &longer] {
+            assert!(bad.parse::<LogName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_note_has_so_many_signatures_and_bytes_and_no_more() {
+        let good = checkpoint().sign(&secret(9));
+        let other = format!("\u{2014} other {}\n", STANDARD.encode([7; 68]));
+        let with = |more: usize| good.clone() + &other.repeat(more);
+        assert_eq!(refused(&with(MAX_SIGNATURES - 1)), None);
+        let invalid = Some(CertifierCode::CheckpointInvalid);
+        assert_eq!(refused(&with(MAX_SIGNATURES)), invalid);
+        let line = |bytes: usize| {
+            let name = "x".repeat(bytes - "\u{2014}  AAAAAAA=\n".len());
+            format!("{good}\u{2014} {name} AAAAAAA=\n")
+        };
+        assert_eq!(refused(&line(16_384 - good.len())), None);
+        assert_eq!(refused(&line(16_385 - good.len())), invalid);
+    }
+
+    #[test]
     fn a_key_of_a_log_has_one_spelling_and_is_strong() {
         let good = log().to_string();
         let (front, _) = good.rsplit_once('+').unwrap();

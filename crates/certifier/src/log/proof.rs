@@ -136,3 +136,32 @@ fn hash(line: &str) -> Option<Digest> {
 fn invalid(reason: impl std::fmt::Display) -> CertifierError {
     CertifierCode::InclusionInvalid.refuse(reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A proof with a way of so many hashes, and so many bytes in all.
+    fn proof(hashes: usize, bytes: usize) -> String {
+        let mut proof = Proof {
+            entry: b"entry".to_vec(),
+            index: 1,
+            path: vec![Digest::of(b"beside"); hashes],
+            checkpoint: String::new(),
+        };
+        let short = bytes.saturating_sub(proof.text().len());
+        proof.checkpoint = "x".repeat(short);
+        proof.text()
+    }
+
+    #[test]
+    fn a_proof_has_so_many_hashes_and_bytes_and_no_more() {
+        let refused = |text: String| Proof::parse(text.as_bytes()).err().map(|e| e.code);
+        let invalid = Some(CertifierCode::InclusionInvalid);
+        assert_eq!(refused(proof(63, 0)), None);
+        assert_eq!(refused(proof(64, 0)), invalid);
+        // Twice the longest entry, and 64 KiB for the rest.
+        assert_eq!(refused(proof(3, 196_606)), None);
+        assert_eq!(refused(proof(3, 196_607)), invalid);
+    }
+}

@@ -43,12 +43,9 @@ impl Tree {
         let mut tree = Self::default();
         for (path, width) in parts("entries", size) {
             let bundle = read(&path)?;
-            let before = tree.entries.len();
-            entries(&bundle, &mut tree.entries)
-                .map_err(|why| broken(format_args!("{path}: {why}")))?;
-            if tree.entries.len() - before != width {
-                return Err(broken(format_args!("{path}: not {width} entries")).into());
-            }
+            let found = entries(&bundle, width)
+                .ok_or_else(|| broken(format_args!("{path}: not {width} entries")))?;
+            tree.entries.extend(found);
         }
         tree.leaves = tree.entries.iter().map(|e| merkle::leaf(e)).collect();
         for file in tree.hashes() {
@@ -219,21 +216,16 @@ fn number(n: usize) -> String {
     text
 }
 
-fn entries(mut bundle: &[u8], out: &mut Vec<Vec<u8>>) -> Result<(), &'static str> {
-    while !bundle.is_empty() {
-        let (length, rest) = bundle
-            .split_first_chunk::<2>()
-            .ok_or("a length that is cut off")?;
-        let (entry, rest) = rest
-            .split_at_checked(usize::from(u16::from_be_bytes(*length)))
-            .ok_or("an entry that is cut off")?;
-        out.push(entry.to_vec());
-        if out.len() > MAX_ENTRIES {
-            return Err("too many entries");
-        }
+/// So many entries, each after its length, and nothing behind them.
+fn entries(mut bundle: &[u8], width: usize) -> Option<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for _ in 0..width {
+        let (length, rest) = bundle.split_first_chunk::<2>()?;
+        let (entry, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        found.push(entry.to_vec());
         bundle = rest;
     }
-    Ok(())
+    bundle.is_empty().then_some(found)
 }
 
 fn broken(reason: impl std::fmt::Display) -> CertifierError {
@@ -322,6 +314,49 @@ mod tests {
             ..checkpoint
         };
         assert!(read(&files, &beyond).is_err());
+    }
+
+    #[test]
+    fn a_log_has_so_many_entries_of_such_a_length_and_no_more() {
+        let claimed = |size: usize| Checkpoint {
+            size: size as u64,
+            ..Tree::default().checkpoint(name())
+        };
+        // One that is within its bound is looked for.
+        let asked = |size: usize| {
+            let mut asked = Vec::new();
+            let read = Tree::read(&claimed(size), |path| {
+                asked.push(path.to_owned());
+                Err(broken("not there"))
+            });
+            assert!(read.is_err());
+            asked
+        };
+        assert_eq!(asked(MAX_ENTRIES), ["tile/entries/000"]);
+        assert_eq!(asked(MAX_ENTRIES + 1), [""; 0]);
+        let mut tree = Tree::default();
+        assert_eq!(tree.append(vec![0; MAX_ENTRY_BYTES]), Ok(()));
+        assert!(tree.append(vec![0; MAX_ENTRY_BYTES + 1]).is_err());
+        assert_eq!(tree.entries().len(), 1);
+        tree.entries = vec![Vec::new(); MAX_ENTRIES - 1];
+        assert_eq!(tree.append(Vec::new()), Ok(()));
+        assert!(tree.append(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_bundle_holds_its_entries_and_nothing_else() {
+        assert_eq!(
+            entries(b"\0\x01a\0\0", 2),
+            Some(vec![b"a".to_vec(), Vec::new()])
+        );
+        for (bundle, width) in [
+            (&b"\0\x01a\0\0"[..], 1),
+            (b"\0\x01a\0\0", 3),
+            (b"\0\x02a", 1),
+            (b"\0", 1),
+        ] {
+            assert_eq!(entries(bundle, width), None, "{bundle:?} {width}");
+        }
     }
 
     #[test]

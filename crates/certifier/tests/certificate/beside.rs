@@ -10,8 +10,10 @@ use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::exception::{self, Exception};
 use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::{PublicKey, SecretKey};
-use flightproof_certifier::revocation::{self, CheckedRevocations, RevocationList, Revoked, Seen};
-use flightproof_certifier::verify::{Beside, Verified, verify};
+use flightproof_certifier::revocation::{
+    self, CheckedRevocations, ListName, RevocationList, Revoked, Seen,
+};
+use flightproof_certifier::verify::{Beside, Verified, open, verify};
 use flightproof_core::{Digest, Moment, canonical_json};
 use serde_json::{Value, json};
 
@@ -205,14 +207,42 @@ mod revocations {
             let signed = dsse::sign(revocation::PAYLOAD_TYPE, bad.as_bytes(), &secret(2)).unwrap();
             assert_eq!(check(&signed, now(), None).err(), Some(RevocationInvalid));
         }
+    }
+
+    #[test]
+    fn a_list_has_so_many_entries_and_so_long_a_life_and_no_more() {
+        let signs = |list: &RevocationList| list.sign(&secret(2)).map(drop).map_err(|e| e.code());
+        let invalid = Err("certifier/REVOCATION_INVALID");
         let mut many = list();
-        for n in 0..=revocation::MAX_ENTRIES {
+        for n in 1..revocation::MAX_ENTRIES {
             many.keys.insert(Digest::of(&n.to_be_bytes()), why());
         }
-        assert_eq!(
-            many.sign(&secret(2)).map_err(|e| e.code()),
-            Err("certifier/REVOCATION_INVALID")
-        );
+        many.certificates.insert(id(), why());
+        assert_eq!(signs(&many), Ok(()));
+        many.certificates.insert(Digest::of(b"one more"), why());
+        assert_eq!(signs(&many), invalid);
+        let mut long = list().next(now(), revocation::MAX_DAYS);
+        assert_eq!(signs(&long), Ok(()));
+        long.expires = now().after_days(revocation::MAX_DAYS + 1);
+        assert_eq!(signs(&long), invalid);
+        let mut stillborn = list();
+        stillborn.expires = stillborn.issued;
+        assert_eq!(signs(&stillborn), invalid);
+    }
+
+    #[test]
+    fn a_list_is_named_plainly() {
+        let longest = "x".repeat(60);
+        for good in ["a", "0", "main", "a.b-c_9", &longest] {
+            let name: ListName = good.parse().unwrap();
+            assert_eq!(name.to_string(), good);
+        }
+        let longer = "x".repeat(61);
+        for bad in [
+            "", ".a", "-a", "_a", "A", "aB", "a/b", "a b", "\u{e9}", &longer,
+        ] {
+            assert!(bad.parse::<ListName>().is_err(), "{bad}");
+        }
     }
 }
 
@@ -319,7 +349,9 @@ mod exceptions {
             assert_eq!(with(vec![envelope]).err(), Some(ExceptionInvalid));
         }
         let envelope = exception().sign(&secret(3)).unwrap();
-        let many = vec![envelope.clone(); exception::MAX_EXCEPTIONS + 1];
+        let mut many = vec![envelope.clone(); exception::MAX_EXCEPTIONS];
+        assert!(with(many.clone()).is_ok());
+        many.push(envelope.clone());
         assert_eq!(with(many).err(), Some(ExceptionInvalid));
         let beside = Beside {
             exceptions: vec![envelope],
@@ -379,6 +411,9 @@ mod exceptions {
         gateless.gate = None;
         let mut endless = exception();
         endless.expires = now().after_days(exception::MAX_DAYS + 1);
+        let mut longest = exception();
+        longest.expires = now().after_days(exception::MAX_DAYS);
+        assert!(with(vec![longest.sign(&secret(3)).unwrap()]).is_ok());
         let mut backwards = exception();
         backwards.expires = now();
         for bad in [silent, gateless, endless, backwards] {
@@ -453,6 +488,47 @@ mod admissions {
         let id = statement.id().unwrap();
         let elsewhere = AdmissionStatement::of(&statement, id, "main");
         assert_eq!(elsewhere.map_err(|e| e.code), Err(AdmissionMismatch));
+    }
+
+    #[test]
+    fn whoever_may_let_a_commit_in_is_named_in_force_and_not_revoked() {
+        let may = |under: &Value, beside: &Beside, seed: u8| {
+            let (policy, ring) = (policy(under), ring());
+            let envelope = certificate();
+            let opened = open(&envelope, &policy, &ring, beside).unwrap();
+            assert_eq!(opened.id(), id());
+            assert_eq!(opened.statement(), &flight().statement());
+            assert_eq!(opened.policy(), &policy);
+            opened.may_admit(&secret(seed).public()).map_err(|e| e.code)
+        };
+        let plain = Beside::at(NOW);
+        assert_eq!(may(&policy_json(), &plain, 7), Ok(()));
+        let mut under = rule(1, false);
+        assert_eq!(may(&under, &plain, 5), Ok(()));
+        assert_eq!(may(&under, &plain, 7), Err(KeyUnauthorized));
+        under["admission"]["keys"] =
+            json!([{"key": id_of(5), "until": "2026-11-01T00:00:00Z"}, id_of(6)]);
+        assert_eq!(may(&under, &plain, 5), Err(KeyExpired));
+        under["revocations"] = json!({"list": "main", "keys": [id_of(2)]});
+        let mut list = RevocationList::first("main".parse().unwrap(), now(), 30);
+        let reason = "lost".to_owned();
+        list.keys.insert(
+            id_of(6),
+            Revoked {
+                since: now(),
+                reason,
+            },
+        );
+        let policy = policy(&under);
+        let rule = policy.revocations().unwrap();
+        let signed = list.sign(&secret(2)).unwrap();
+        let beside = Beside {
+            revocations: Some(
+                CheckedRevocations::open(&signed, rule, &ring(), now(), None).unwrap(),
+            ),
+            ..Beside::at(NOW)
+        };
+        assert_eq!(may(&under, &beside, 6), Err(KeyRevoked));
     }
 
     #[test]

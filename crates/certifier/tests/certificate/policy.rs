@@ -115,6 +115,24 @@ fn a_policy_decides_what_may_have_happened() {
     );
 }
 
+#[test]
+fn waived_mutants_and_places_count_together() {
+    let mut statement = honest();
+    let mutation = &mut statement["predicate"]["inputs"]["mutation"];
+    let place = json!({"mutant": "src/a.rs:1 unjudged effect", "source": Digest::of(b"source"), "reason": "x"});
+    mutation["unjudged"] = json!([place]);
+    mutation["lines"]["inert"] = json!(2);
+    mutation["lines"]["unjudged"] = json!(1);
+    let envelope = signed(&statement);
+    let mut policy = policy_json();
+    for (most, held) in [(1, false), (2, true)] {
+        policy["allow"]["waivers_max"] = json!(most);
+        assert_eq!(verdict_under(&envelope, &policy).is_ok(), held, "{most}");
+    }
+    policy["allow"]["waivers_max"] = json!(2);
+    assert_eq!(verdict_under(&envelope, &policy).unwrap().waivers.len(), 2);
+}
+
 /// The claim of a suite whose tests wavered so.
 fn suite(quarantined: serde_json::Value) -> serde_json::Value {
     let mut witness = honest()["predicate"]["inputs"]["witness"].clone();

@@ -68,14 +68,19 @@ fn a_certificate_has_exactly_one_subject() {
 fn a_certificate_is_about_its_own_bytes_only() {
     let envelope = signed(&honest());
     let policy = policy(&policy_json());
-    for (snapshot, kept) in [
-        (Digest::of(b"changed"), Some(kept())),
-        (snapshot(), None),
-        (snapshot(), Some(Digest::of(b"other links"))),
+    let (changed, links) = (Digest::of(b"changed"), Digest::of(b"other links"));
+    for (snapshot, other, said) in [
+        (changed, Some(kept()), format!("this tree {changed}")),
+        (snapshot(), None, "this tree none".to_owned()),
+        (snapshot(), Some(links), format!("this tree {links}")),
     ] {
-        let tree = ExpectedSubject { snapshot, kept };
+        let tree = ExpectedSubject {
+            snapshot,
+            kept: other,
+        };
         let refusal = verify(&envelope, &policy, &keys(), &tree, &Beside::at(NOW)).unwrap_err();
         assert_eq!(refusal.code, CertifierCode::SubjectMismatch);
+        assert!(refusal.detail.ends_with(&said), "{refusal}");
     }
     assert!(verify(&envelope, &policy, &keys(), &subject(), &Beside::at(NOW)).is_ok());
 }
