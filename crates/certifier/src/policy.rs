@@ -10,6 +10,7 @@ use crate::ring::{NamedKey, Ring};
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::{Digest, Moment, escape, parse_strict};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 
 /// The schema name of a policy file.
 pub const POLICY_SCHEMA: &str = "flightproof/policy/1";
@@ -90,6 +91,22 @@ pub struct Allow {
 pub struct Require {
     /// At least one case failed on the baseline: a fix fixes something.
     pub failed_on_baseline: bool,
+    /// It was tried so often at most: whoever may try without end learns the witness from refusals.
+    pub attempts_max: Option<NonZeroU64>,
+}
+
+impl Require {
+    /// Whether an attempt of this number, from 1, may still be judged.
+    ///
+    /// # Errors
+    /// `ATTEMPTS_TOO_MANY`.
+    pub fn attempt(&self, number: u64) -> Result<(), CertifierError> {
+        match self.attempts_max {
+            Some(most) if number > most.get() => Err(CertifierCode::AttemptsTooMany
+                .refuse(format_args!("attempt {number}, at most {most} allowed"))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Policy {

@@ -113,7 +113,7 @@ pub struct Opened<'a> {
 /// # Errors
 /// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
 /// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
-/// `NOTHING_FIXED`, `UNCOMPILED_NOT_ALLOWED`,
+/// `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`, `UNCOMPILED_NOT_ALLOWED`,
 /// `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
 /// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
@@ -436,6 +436,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             BaselineResult::NotRun {} => "the cases were not run on the baseline",
         })
     });
+    let tried = policy.require().attempt(inputs.request.attempt).err();
     let lines = &inputs.mutation.lines;
     let uncompiled = (lines.not_compiled > 0 && !allow.not_compiled).then(|| {
         CertifierCode::UncompiledNotAllowed.refuse(format_args!(
@@ -468,7 +469,8 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             .refuse(format_args!("{name} is not among allow.languages"))
     });
     [
-        public, weaker, wavering, narrowed, idle, uncompiled, made, waived, script, proc, language,
+        public, weaker, wavering, narrowed, idle, tried, uncompiled, made, waived, script, proc,
+        language,
     ]
     .into_iter()
     .flatten()

@@ -160,18 +160,16 @@ pub fn note(event: Event, repository: &str, candidate: &str) -> Result<u64, Refu
     Log::open()?.append(&Entry::new(now, event, repository, candidate))
 }
 
-/// Which attempt at a candidate of this name begins now, from 1: one more than were refused on this
-/// machine since a commit of the repository was certified.
+/// Which attempt at a repository begins now, from 1: one more than were refused on this machine, under
+/// whatever name, since a commit of it was certified. A name is the author's to choose.
 ///
 /// # Errors
 /// As [`Log::open`].
-pub fn attempt(repository: &str, candidate: &str) -> Result<u64, Refusal> {
+pub fn attempt(repository: &str) -> Result<u64, Refusal> {
     let entries = Log::open()?.entries()?;
     let of_repository = entries.iter().rev().filter(|e| e.repository == repository);
     let since = of_repository.take_while(|e| !matches!(e.event, Event::Certified { .. }));
-    let refused = since.filter(|entry| {
-        entry.candidate == candidate && matches!(entry.event, Event::Refused { .. })
-    });
+    let refused = since.filter(|entry| matches!(entry.event, Event::Refused { .. }));
     Ok(refused.count() as u64 + 1)
 }
 

@@ -4,6 +4,7 @@ use crate::fixture::*;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::judge::Gate;
 use flightproof_certifier::key::SecretKey;
+use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::{Beside, verify};
 use flightproof_core::Digest;
 use serde_json::{Value, json};
@@ -180,6 +181,34 @@ fn a_policy_may_want_a_case_that_failed_on_the_baseline() {
             false => Err(CertifierCode::NothingFixed),
         };
         assert_eq!(verdict, expected);
+    }
+}
+
+#[test]
+fn a_policy_may_bound_the_attempts_and_one_too_many_is_refused() {
+    let place = "/predicate/inputs/request/attempt";
+    let mut bounded = policy_json();
+    bounded["require"] = json!({"attempts_max": 3});
+    for (attempt, held) in [
+        (1, true),
+        (3, true),
+        (4, false),
+        (9_007_199_254_740_991_u64, false),
+    ] {
+        let envelope = with(place, json!(attempt));
+        assert!(verdict_under(&envelope, &policy_json()).is_ok());
+        let verdict = verdict_under(&envelope, &bounded).map(drop);
+        let expected = match held {
+            true => Ok(()),
+            false => Err(CertifierCode::AttemptsTooMany),
+        };
+        assert_eq!(verdict, expected, "{attempt}");
+    }
+    // A bound of none would refuse everything.
+    for bad in [json!(0), json!(-1), json!("3")] {
+        bounded["require"] = json!({"attempts_max": bad});
+        let parsed = Policy::parse(bounded.to_string().as_bytes());
+        assert_eq!(parsed.unwrap_err().code, CertifierCode::PolicyInvalid);
     }
 }
 

@@ -98,7 +98,7 @@ impl<'a> Sortie<'a> {
             None => WorkDirectory::to_read()?,
         };
         let mut order = order(&asked, host.map(|_| &work))?;
-        order.policy = Some(bound);
+        order.bind(&policy, bound);
         let checkout: Baseline = tape.exchange("checkout", &order.capture_input(), || {
             needed(host)?.checkout(&order).map(Baseline::from)
         })?;
@@ -359,6 +359,8 @@ fn policy_lacks(
     let key = asked.key.map(|key| key.public_key());
     let now = Moment::from_unix(crate::state::unix_seconds());
     let other = policy.repository().filter(|name| *name != order.label);
+    let attempts = asked.attempts.unwrap_or(asked.plan.agent.attempts);
+    let too_many = policy.require().attempt(attempts.get().into()).err();
     let lacks = [
         (threshold > 1).then(|| format!("{threshold} signatures, and one key signs here")),
         key.filter(|key| !policy.may_sign(key, now))
@@ -372,6 +374,7 @@ fn policy_lacks(
         (order.narrow.is_some() && !allow.narrowed)
             .then(|| "the whole tree, or allow.narrowed".to_owned()),
         other.map(|name| format!("the repository {name}")),
+        too_many.map(|refused| format!("fewer attempts: {}", refused.detail)),
         policy
             .witness()
             .map(|_| "the commitment of one witness, and each flight salts its own".to_owned()),

@@ -266,7 +266,7 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
-    order.attempt = log::attempt(&label(args), &args.candidate)?;
+    order.attempt = log::attempt(&label(args))?;
     order.admit = args.flight.admit.clone();
     Ok(order)
 }

@@ -210,6 +210,9 @@ struct Flight<'a> {
 impl Flight<'_> {
     fn run(mut self) -> Result<Proven, Ended> {
         self.progress.begin("plan");
+        // Before anything is judged: a refusal of one attempt too many tells nothing of the witness.
+        let tried = self.order.require.attempt(self.order.attempt);
+        tried.map_err(at("plan"))?;
         let witness = self.order.witness().map_err(at("plan"))?;
         let (entropy, now) = self.draw()?;
         self.progress.done(count(witness.cases().len(), "case"));

@@ -8,7 +8,7 @@ use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_certifier::policy::Policy;
+use flightproof_certifier::policy::{Policy, Require};
 use flightproof_certifier::spend::SpendClaim;
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
@@ -74,6 +74,8 @@ pub struct Order {
     pub lock: Option<Vec<u8>>,
     /// SHA-256 of the policy the certificate is bound to.
     pub policy: Option<Digest>,
+    /// What that policy wants to have happened.
+    pub require: Require,
     /// The branch to admit to.
     pub admit: Option<String>,
     /// Which attempt of a repair loop this is, from 1.
@@ -123,6 +125,7 @@ impl Order {
             identity: None,
             lock: None,
             policy: None,
+            require: Require::default(),
             admit: None,
             attempt: 1,
             spend: None,
@@ -210,9 +213,14 @@ impl Order {
     /// `FILE_UNREADABLE`, and those of reading a policy.
     pub fn set_policy(&mut self, path: &Path) -> Result<(), Refusal> {
         let bytes = read(path, FlightsCode::FileUnreadable)?;
-        Policy::parse(&bytes)?;
-        self.policy = Some(Digest::of(&bytes));
+        self.bind(&Policy::parse(&bytes)?, Digest::of(&bytes));
         Ok(())
+    }
+
+    /// Binds the certificate to a policy, whose file has this digest.
+    pub(crate) fn bind(&mut self, policy: &Policy, digest: Digest) {
+        self.policy = Some(digest);
+        self.require = policy.require().clone();
     }
 
     /// The witness with its driver.

@@ -202,6 +202,31 @@ fn a_commit_on_a_certified_commit_carries_its_lineage_and_its_attempts() {
 }
 
 #[test]
+fn whoever_was_refused_too_often_is_told_nothing_more() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("slip", |text| text.replace("price / 10", "price / 9"));
+    let bound = "\"require\":{\"attempts_max\":1},\"allow\"";
+    let bounded = environment.write("bounded.json", &POLICY.replace("\"allow\"", bound));
+    let refused = environment.certify("slip", &["--policy", &bounded]);
+    assert_eq!(refused.code, 10, "{}", refused.text);
+    // Another name is no first attempt, and neither is a better commit.
+    let refused = environment.certify("candidate", &["--policy", &bounded]);
+    assert_eq!(refused.code, 13, "{}", refused.text);
+    let code = "REFUSED at plan: certifier/ATTEMPTS_TOO_MANY: attempt 2, at most 1 allowed";
+    assert!(refused.stdout.contains(code), "{}", refused.text);
+    // Whoever holds the policy lets it fly, and it says how often it was tried.
+    let run = environment.certify("candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(claim(&environment, "request/attempt"), 3);
+    environment.write("policy.json", &POLICY.replace("\"allow\"", bound));
+    let run = verify(&environment, &environment.public_key(), "candidate", &[]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    // From there on it is counted anew.
+    let run = environment.certify("slip", &["--policy", &bounded]);
+    assert_eq!(run.code, 10, "{}", run.text);
+}
+
+#[test]
 fn data_that_a_macro_takes_in_is_part_of_the_program_and_other_data_is_not() {
     let environment = workspace();
     let rates = ("data/rates.csv", "250", "1");
