@@ -1,5 +1,6 @@
 //! A candidate that does what its first argument says. Built inside the session under test.
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -94,6 +95,20 @@ fn main() {
                 }
             }
         }
+        // Its mode, and whether it is this case's own.
+        ["scratch"] => {
+            let scratch = std::fs::metadata("/case").unwrap();
+            let own = scratch.uid() == unsafe { getuid() };
+            println!("{:o} {own}", scratch.mode() & 0o7777);
+        }
+        ["start", path] => println!("{}", started(path)),
+        // Written here, and marked to run as whoever owns it.
+        ["start-own"] => {
+            std::fs::write("/case/own", "#!/bin/sh\n").unwrap();
+            let marked = std::fs::Permissions::from_mode(0o6755);
+            std::fs::set_permissions("/case/own", marked).unwrap();
+            println!("{}", started("/case/own"));
+        }
         ["leave", name] => std::fs::write(name, "left").unwrap(),
         ["socket", family] => {
             let family: i32 = family.parse().unwrap();
@@ -132,6 +147,15 @@ fn eat() {
     let mut all = Vec::new();
     loop {
         all.push(vec![1u8; 1 << 20]);
+    }
+}
+
+/// 0 for a program that was started; what is not there is as closed as what may not be.
+fn started(path: &str) -> i32 {
+    match std::process::Command::new(path).status() {
+        Ok(_) => 0,
+        Err(error) if error.kind() == ErrorKind::NotFound => 13,
+        Err(error) => error.raw_os_error().unwrap_or(1),
     }
 }
 

@@ -256,7 +256,7 @@ pub(crate) fn what_cannot_start_says_nothing_about_the_candidate(backend: &dyn B
     flight.close(backend);
 }
 
-/// Rows 63, 77 to 81, 83 to 86.
+/// Rows 63, 71, 77 to 86.
 pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dyn Backend) {
     let mut flight = Flight::new(backend, LIFETIME);
     let quiet = Ending::Exited { code: 0 };
@@ -310,6 +310,17 @@ pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dy
     let uids: Vec<_> = (0..3).map(|_| flight.run(&["uid"]).stdout).collect();
     assert!(uids.iter().all(|uid| **uid != *b"0\n"), "{uids:?}");
     assert!(uids[0] != uids[1] && uids[1] != uids[2], "{uids:?}");
+    // Its scratch is its own, whatever the place it is mounted on was; and no file makes it another.
+    flight.row(&["scratch"], quiet.clone(), b"700 true\n");
+    for path in [
+        "/bin/sh",
+        "/usr/bin/su",
+        "/usr/bin/passwd",
+        "/usr/bin/mount",
+    ] {
+        flight.row(&["start", path], quiet.clone(), EACCES);
+    }
+    flight.row(&["start-own"], quiet.clone(), EACCES);
     flight.row(&["leave", "/case/secret"], quiet.clone(), b"");
     flight.row(&["read", "/case/secret"], quiet, b"");
     flight.still_answers();

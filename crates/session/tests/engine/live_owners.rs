@@ -57,11 +57,12 @@ fn killed_owners_leave_nothing(count: u32) {
         "{opened} of {count} had an open session"
     );
     let end = Instant::now() + SETTLED;
-    let left = |ground: &Ground| -> Vec<String> {
-        ids.iter().flat_map(|id| ground.traces_of_id(id)).collect()
-    };
-    while !left(&ground).is_empty() {
-        assert!(Instant::now() < end, "left: {:?}", left(&ground));
+    loop {
+        let left = ground.traces_of_all(&ids);
+        if left.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < end, "left: {left:?}");
         let mut reaper = Reaper::new(ground.leases());
         reap(&engine, &ground.state_dir(), &mut reaper).unwrap();
         std::thread::sleep(Duration::from_millis(200));
