@@ -261,6 +261,7 @@ fn inputs(evidence: &Evidence<'_>) -> Result<Inputs, CertifierError> {
         image_digest: ImageClaim {
             toolchain: toolchain.digest,
             version: toolchain.version.clone(),
+            target: toolchain.target.clone(),
             linker: toolchain.linker,
         },
         sandbox_spec: SandboxClaim {
@@ -315,6 +316,7 @@ fn attestation(attestation: &Attestation) -> Result<AttestationClaim, CertifierE
         session: THE_SESSION,
         backend: attestation.backend.clone(),
         kernel: attestation.kernel.clone(),
+        processor: attestation.processor.clone(),
         sandbox: attestation.sandbox.clone(),
         runner_build: attestation.runner.build_id,
         runner: attestation.runner.sha256,
@@ -351,6 +353,7 @@ fn session_build(built: &Built) -> BuildClaim {
         program: built.sha256,
         packages: built.record.packages.clone(),
         profile: built.record.profile.clone(),
+        settings: built.record.settings.clone(),
         build_scripts: built.record.build_scripts,
         proc_macros: built.record.proc_macros,
     }

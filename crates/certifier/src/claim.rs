@@ -4,7 +4,7 @@ use crate::feedback::Feedback;
 use crate::narrowing::NarrowedClaim;
 use crate::spend::SpendClaim;
 use flightproof_core::{CommitId, Digest, RelPath};
-use flightproof_evidence::{Closed, EvidenceClass, Package};
+use flightproof_evidence::{Closed, EvidenceClass, Package, ProfileSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -186,6 +186,9 @@ pub struct ImageClaim {
     pub toolchain: Digest,
     /// The compiler's version line.
     pub version: String,
+    /// What it compiles for; absent on older certificates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// Linker driver and linker, by content.
     pub linker: Digest,
 }
@@ -208,6 +211,9 @@ pub struct AttestationClaim {
     pub backend: String,
     /// Kernel release.
     pub kernel: String,
+    /// What the processor can do, by name; absent where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
     /// Version line of the sandbox program.
     pub sandbox: String,
     /// PAAR1 build id of the runner.
@@ -244,6 +250,9 @@ pub struct BuildClaim {
     pub packages: Vec<Package>,
     /// Cargo profile.
     pub profile: String,
+    /// What the tree's manifest makes of that profile; absent where it leaves it as cargo has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ProfileSettings>,
     /// Whether a build script ran.
     pub build_scripts: bool,
     /// Whether a procedural macro ran.

@@ -399,6 +399,7 @@ mod tests {
                 source: Digest::of(b"s"),
                 packages: Vec::new(),
                 profile: "dev".to_owned(),
+                settings: None,
                 build_scripts: false,
                 proc_macros: false,
             },

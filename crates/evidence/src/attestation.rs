@@ -16,6 +16,10 @@ pub struct Attestation {
     pub runner: RunnerIdentity,
     /// Kernel release.
     pub kernel: String,
+    /// What the processor can do, as its kernel says: names in order, one space between them. Libraries
+    /// choose by it, numbers in their last digits among what they choose. Absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
     /// Version line of the sandbox program, such as `bubblewrap 0.8.0`.
     pub sandbox: String,
     /// Every limit and privilege: asked and found.
@@ -34,6 +38,11 @@ pub struct Toolchain {
     pub version: String,
     /// SHA-256 of the linker driver and linker the session uses, in that order.
     pub linker: Digest,
+    /// What it compiles for, such as `x86_64-unknown-linux-gnu`, as the compiler says. No build names
+    /// another target or processor, so code is for the plainest processor of it. Absent in recordings of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// The runner program inside the session.

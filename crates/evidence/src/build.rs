@@ -12,10 +12,25 @@ pub struct BuildRecord {
     pub packages: Vec<Package>,
     /// Cargo profile: `dev`.
     pub profile: String,
+    /// What the tree's own manifest makes of that profile; absent where it leaves it as cargo has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ProfileSettings>,
     /// Whether a build script of any package ran.
     pub build_scripts: bool,
     /// Whether a procedural macro of any package ran.
     pub proc_macros: bool,
+}
+
+/// What of a profile decides how code answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProfileSettings {
+    /// `0` to `3`, `s` or `z`.
+    pub opt_level: String,
+    /// Whether debug assertions are checked.
+    pub debug_assertions: bool,
+    /// Whether integers that overflow end the program.
+    pub overflow_checks: bool,
 }
 
 /// One shipped dependency.

@@ -10,7 +10,7 @@ mod generation;
 mod order;
 
 pub use attestation::{Attestation, EvidenceClass, Probe, Reading, RunnerIdentity, Toolchain};
-pub use build::{BuildRecord, Built, Diagnostic, Package};
+pub use build::{BuildRecord, Built, Diagnostic, Package, ProfileSettings};
 pub use capture::{Captured, Change, FileState, Kept};
 pub use closing::Closed;
 pub use generation::{Generated, GeneratedEntry, GeneratedFile, GeneratorOrder};

@@ -24,7 +24,7 @@ use flightproof_evidence::{
 };
 use flightproof_frame::protocol::{CrateFile, Outcome, Place, Status, layout};
 use overlay::Overlaid;
-use product::{Library, binary, library};
+use product::{Library, binary, library, settings};
 use reads::reads;
 
 /// Last bytes of standard error that are handed on.
@@ -133,6 +133,7 @@ impl Workshop {
             source: self.source,
             packages: self.packages.clone(),
             profile: PROFILE.to_owned(),
+            settings: settings(messages),
             build_scripts: messages.build_scripts,
             proc_macros: messages.proc_macros(),
         }
@@ -281,6 +282,7 @@ mod tests {
     use crate::fake::tests::recording;
     use crate::fake::{FakeSession, Step};
     use flightproof_core::Bytes;
+    use flightproof_evidence::ProfileSettings;
     use std::collections::BTreeMap;
 
     fn order() -> BuildOrder {
@@ -383,6 +385,36 @@ mod tests {
         let good = artifact("demo", "/flight/src/Cargo.toml");
         let refused = build(Status::Exited { code: 0 }, &good, QUIET).unwrap_err();
         assert_eq!(refused.code, SessionCode::FakeMismatch);
+    }
+
+    #[test]
+    fn a_manifest_that_changes_the_profile_of_its_own_code_is_noted_and_no_other() {
+        let artifact = |kind: &str, manifest: &str, level: &str, checked: bool| {
+            serde_json::json!({"reason": "compiler-artifact", "manifest_path": manifest,
+                "target": {"name": "demo", "kind": [kind]}, "filenames": [], "executable": null,
+                "profile": {"opt_level": level, "debuginfo": 0, "debug_assertions": true,
+                    "overflow_checks": checked, "test": false}})
+            .to_string()
+        };
+        let own = "/flight/src/Cargo.toml";
+        let found = |lines: &[String]| settings(&Messages::parse(lines.join("\n").as_bytes()));
+        let usual = artifact("bin", own, "0", true);
+        let beside = [
+            usual.clone(),
+            artifact("lib", "/flight/vendor/sha2/Cargo.toml", "3", true),
+            artifact("proc-macro", own, "3", true),
+            artifact("custom-build", own, "3", true),
+        ];
+        assert_eq!(found(&beside), None);
+        for (level, checked) in [("3", true), ("0", false), ("s", false)] {
+            let changed = [usual.clone(), artifact("lib", own, level, checked)];
+            let expected = ProfileSettings {
+                opt_level: level.to_owned(),
+                debug_assertions: true,
+                overflow_checks: checked,
+            };
+            assert_eq!(found(&changed), Some(expected));
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What cargo says about a build, one JSON document per line. Written by a stranger: bounded, and
 //! nothing in it is more than a name of a file to look at.
 
-use flightproof_evidence::Diagnostic;
+use flightproof_core::escape;
+use flightproof_evidence::{Diagnostic, ProfileSettings};
 use flightproof_frame::protocol::layout;
 use serde::Deserialize;
 
@@ -39,11 +40,27 @@ pub(crate) struct Artifact {
 }
 
 /// How an artifact was compiled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub(crate) struct ArtifactProfile {
     /// With the test harness.
-    #[serde(default)]
     pub(crate) test: bool,
+    opt_level: Option<String>,
+    debug_assertions: Option<bool>,
+    overflow_checks: Option<bool>,
+}
+
+impl ArtifactProfile {
+    /// What cargo says of it, if that is not what it makes of the profile `dev` by itself.
+    pub(crate) fn settings(&self) -> Option<ProfileSettings> {
+        let found = ProfileSettings {
+            opt_level: self.opt_level.as_deref().map(|level| escape(level, 8))?,
+            debug_assertions: self.debug_assertions?,
+            overflow_checks: self.overflow_checks?,
+        };
+        let usual = found.opt_level == "0" && found.debug_assertions && found.overflow_checks;
+        (!usual).then_some(found)
+    }
 }
 
 /// The target of an artifact.

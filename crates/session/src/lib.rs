@@ -20,6 +20,7 @@ pub mod lease;
 pub mod local;
 pub mod observe;
 mod opening;
+mod processor;
 pub mod profile;
 pub mod record;
 pub mod toolchain;

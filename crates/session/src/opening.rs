@@ -74,18 +74,32 @@ fn denied(readings: &[ProbeReading]) -> Result<Vec<Probe>, SessionError> {
     Ok(probes.collect())
 }
 
-/// `rustc -vV`, first line, as the session's own compiler says it.
-pub(crate) fn compiler_version(session: &mut dyn Session) -> Result<String, SessionError> {
+/// What the session's own compiler says of itself, `rustc -vV`: the first line, and what it compiles for.
+pub(crate) fn compiler(session: &mut dyn Session) -> Result<(String, String), SessionError> {
     let profile = Profile::named("rust")?;
     let (compiler, args) = profile.question();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = tool(session, &compiler, &args)?;
     match &outcome.status {
-        Status::Exited { code: 0 } => profile.version(&outcome.stdout),
+        Status::Exited { code: 0 } => {
+            Ok((profile.version(&outcome.stdout)?, target(&outcome.stdout)?))
+        }
         status => Err(SessionCode::ToolchainInvalid.refuse(format_args!(
             "the compiler does not say its version inside the session: {status:?} {}",
             escape(&*outcome.stderr, 200)
         ))),
+    }
+}
+
+/// The line of a compiler that names its target, for which it builds unless it is told otherwise.
+fn target(said: &[u8]) -> Result<String, SessionError> {
+    let text = String::from_utf8_lossy(said);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    let named = text.lines().find_map(|line| line.strip_prefix("host: "));
+    match named.filter(|name| (1..=80).contains(&name.len()) && name.bytes().all(plain)) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(SessionCode::ToolchainInvalid
+            .refuse("the compiler does not say what it compiles for inside the session")),
     }
 }
 
@@ -152,6 +166,24 @@ mod tests {
             let refused = denied(&readings).unwrap_err();
             assert_eq!(refused.code, SessionCode::Shortfall);
             assert!(refused.detail.starts_with(detail), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_says_what_it_compiles_for() {
+        let said =
+            "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\n";
+        assert_eq!(target(said.as_bytes()).unwrap(), "x86_64-unknown-linux-gnu");
+        for bad in [
+            "",
+            "rustc 1.95.0",
+            "host: ",
+            "host: x y",
+            " host: x",
+            "host: \u{1b}[31m",
+        ] {
+            let refused = target(bad.as_bytes()).unwrap_err();
+            assert_eq!(refused.code, SessionCode::ToolchainInvalid, "{bad}");
         }
     }
 

@@ -68,6 +68,7 @@ fn a_session_is_attested_and_leaves_nothing() {
     let mut session = site.open();
     let attestation = session.attestation().clone();
     assert!(attestation.toolchain.version.starts_with("rustc 1."));
+    assert!(attestation.toolchain.target.is_some() && attestation.processor.is_some());
     assert!(attestation.sandbox.starts_with("bubblewrap "));
     let names: Vec<&str> = attestation
         .readings

@@ -81,6 +81,7 @@ fn built() -> BuildAnswer {
             source: Digest::of(b"tree"),
             packages: Vec::new(),
             profile: "dev".to_owned(),
+            settings: None,
             build_scripts: false,
             proc_macros: false,
         },

@@ -7,6 +7,7 @@ use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse;
 use flightproof_certifier::judge::Gate;
 use flightproof_core::Digest;
+use flightproof_evidence::ProfileSettings;
 use serde_json::{Value, json};
 
 #[test]
@@ -43,6 +44,35 @@ fn two_flights_with_equal_evidence_reach_equal_bytes() {
         replay.statement().payload().unwrap(),
         flight().statement().payload().unwrap()
     );
+}
+
+#[test]
+fn what_decides_about_a_number_s_last_digits_is_claimed_and_older_certificates_say_nothing_of_it() {
+    let older = honest();
+    let mut flight = flight();
+    flight.attestation.toolchain.target = Some("x86_64-unknown-linux-gnu".to_owned());
+    flight.attestation.processor = Some("avx2 fma".to_owned());
+    flight.built.record.settings = Some(ProfileSettings {
+        opt_level: "3".to_owned(),
+        debug_assertions: true,
+        overflow_checks: false,
+    });
+    let statement = flight.statement();
+    assert!(verdict(&statement.sign(&key()).unwrap()).is_ok());
+    let newer: Value = serde_json::from_slice(&statement.payload().unwrap()).unwrap();
+    for (place, value) in [
+        ("image-digest/target", json!("x86_64-unknown-linux-gnu")),
+        ("attestation/processor", json!("avx2 fma")),
+        (
+            "session-build/settings",
+            json!({"optLevel": "3", "debugAssertions": true, "overflowChecks": false}),
+        ),
+    ] {
+        let place = format!("/predicate/inputs/{place}");
+        assert_eq!(newer.pointer(&place), Some(&value));
+        assert_eq!(older.pointer(&place), None);
+    }
+    assert!(verdict(&signed(&older)).is_ok());
 }
 
 #[test]

@@ -214,12 +214,14 @@ fn attestation() -> Attestation {
             digest: Digest::of(b"toolchain"),
             version: "rustc 1.95.0".to_owned(),
             linker: Digest::of(b"linker"),
+            target: None,
         },
         runner: RunnerIdentity {
             build_id: Digest::of(b"runner build"),
             sha256: Digest::of(b"runner"),
         },
         kernel: "6.12.0".to_owned(),
+        processor: None,
         sandbox: "bubblewrap 0.8.0".to_owned(),
         readings: vec![
             reading("memory-bytes", "1073741824", EvidenceClass::KernelFile),
@@ -253,6 +255,7 @@ fn built() -> Built {
                 sha256: Digest::of(b"itoa"),
             }],
             profile: "dev".to_owned(),
+            settings: None,
             build_scripts: false,
             proc_macros: false,
         },

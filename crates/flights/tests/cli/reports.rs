@@ -170,12 +170,14 @@ fn hostile() -> Report {
             digest,
             version: EVIL.into(),
             linker: digest,
+            target: Some(EVIL.into()),
         },
         runner: RunnerIdentity {
             build_id: digest,
             sha256: digest,
         },
         kernel: EVIL.into(),
+        processor: Some(EVIL.into()),
         sandbox: EVIL.into(),
         readings: vec![Reading {
             name: EVIL.into(),

@@ -3,6 +3,7 @@
 use crate::diagnostics::{Artifact, Messages};
 use crate::{SessionCode, SessionError};
 use flightproof_core::escape;
+use flightproof_evidence::ProfileSettings;
 use flightproof_frame::protocol::layout;
 
 /// A compiled library.
@@ -55,6 +56,13 @@ pub(super) fn tests(messages: &Messages) -> Vec<(String, String, String)> {
         Some((a.executable.clone()?, folder.to_owned(), target))
     });
     found.collect()
+}
+
+/// What the tree's manifest makes of the profile for the tree's own code, where it changes it at all.
+pub(super) fn settings(messages: &Messages) -> Option<ProfileSettings> {
+    let while_building = |a: &&Artifact| a.target.is("custom-build") || a.target.is("proc-macro");
+    let mut judged = of_the_tree(messages).filter(|a| !while_building(a));
+    judged.find_map(|a| a.profile.settings())
 }
 
 fn of_the_tree(messages: &Messages) -> impl Iterator<Item = &Artifact> {

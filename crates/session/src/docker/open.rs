@@ -9,9 +9,9 @@ use super::{DockerSession, DockerSpec, Endpoint, Inside, claims, create};
 use crate::cgroup::text::Texts;
 use crate::conversation::lost;
 use crate::local::RunnerProgram;
-use crate::opening::{check_hello, compiler_version, probe};
+use crate::opening::{check_hello, compiler, probe};
 use crate::record::Owner;
-use crate::{LimitEvents, Session, SessionCode, SessionError};
+use crate::{LimitEvents, Session, SessionCode, SessionError, processor};
 use bollard::models::ContainerCreateBody;
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::{Attestation, Reading, Toolchain};
@@ -238,9 +238,11 @@ fn attestation(spec: &DockerSpec, runner: &RunnerProgram, inside: &Inside) -> At
             digest: spec.image.id,
             version: String::new(),
             linker: spec.image.id,
+            target: None,
         },
         runner: runner.identity.clone(),
         kernel: facts.kernel.clone(),
+        processor: None,
         sandbox: format!(
             "engine {}, interface {}{parts}; runtime {}, cgroups {}",
             facts.engine, facts.api, facts.runtime, facts.cgroups
@@ -266,6 +268,7 @@ fn attest(
         session.inside.near = Near::find(boot_id, pid, &container);
     }
     let near = session.inside.near.as_mut();
+    session.attestation.processor = near.as_ref().and_then(|_| processor::features());
     readings.extend(inside::readings(
         spec,
         runner.identity.sha256,
@@ -277,7 +280,9 @@ fn attest(
     }
     session.attestation.readings = readings;
     session.attestation.probes = probe(session)?;
-    session.attestation.toolchain.version = compiler_version(session)?;
+    let (version, target) = compiler(session)?;
+    session.attestation.toolchain.version = version;
+    session.attestation.toolchain.target = Some(target);
     session.attestation.toolchain.linker = linker(session)?;
     // Nothing the self-test ran into counts against the candidate.
     session.events()?;

@@ -7,7 +7,7 @@
 use super::attach::{Far, Line};
 use super::inside;
 use crate::conversation::{converse, lost};
-use crate::opening::{check_hello, compiler_version, probe};
+use crate::opening::{check_hello, compiler, probe};
 use crate::{LimitEvents, Session, SessionCode, SessionError};
 use flightproof_core::Bytes;
 use flightproof_evidence::{Attestation, Closed};
@@ -142,7 +142,7 @@ impl TapedSession {
         check_hello(&hello)?;
         inside::ask(&mut session)?;
         probe(&mut session)?;
-        compiler_version(&mut session)?;
+        compiler(&mut session)?;
         super::open::linker(&mut session)?;
         session.events()?;
         Ok(session)

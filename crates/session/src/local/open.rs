@@ -7,9 +7,9 @@ use super::spec::{AgentFile, LocalSpec, StageSpec};
 use super::{Inside, LocalSession, RunnerProgram, STAGE, attest, network, stage};
 use crate::cgroup::{self, Group, Placement};
 use crate::conversation::lost;
-use crate::opening::{check_hello, compiler_version, probe};
+use crate::opening::{check_hello, compiler, probe};
 use crate::record::Record;
-use crate::{LimitEvents, Session, SessionCode, SessionError, toolchain};
+use crate::{LimitEvents, Session, SessionCode, SessionError, processor, toolchain};
 use flightproof_core::{Digest, Hasher, escape};
 use flightproof_evidence::{Attestation, Toolchain};
 use flightproof_frame::channel::HostChannel;
@@ -82,9 +82,11 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
                 digest,
                 version: String::new(),
                 linker,
+                target: None,
             },
             runner: runner.identity.clone(),
             kernel: text("/proc/sys/kernel/osrelease")?,
+            processor: processor::features(),
             sandbox: version,
             readings,
             probes: Vec::new(),
@@ -93,7 +95,9 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
         inside,
     };
     session.attestation.probes = probe(&mut session)?;
-    session.attestation.toolchain.version = compiler_version(&mut session)?;
+    let (version, target) = compiler(&mut session)?;
+    session.attestation.toolchain.version = version;
+    session.attestation.toolchain.target = Some(target);
     // Nothing the self-test ran into counts against the candidate.
     session.events()?;
     Ok(session)

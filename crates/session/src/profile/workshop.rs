@@ -101,6 +101,7 @@ impl ProfileWorkshop {
                 source: self.source,
                 packages: Vec::new(),
                 profile: format!("{}: {}", self.profile.name, self.version),
+                settings: None,
                 build_scripts: false,
                 proc_macros: false,
             },

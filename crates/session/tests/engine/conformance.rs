@@ -98,6 +98,7 @@ pub(crate) fn a_session_is_attested_used_and_leaves_nothing(backend: &dyn Backen
     let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
     let attestation = session.attestation().clone();
     assert!(attestation.toolchain.version.starts_with("rustc 1."));
+    assert!(attestation.toolchain.target.is_some());
     let has = |name: &str| attestation.readings.iter().any(|r| r.name == name);
     for name in [
         "memory-bytes",

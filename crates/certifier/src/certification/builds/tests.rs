@@ -137,6 +137,7 @@ fn built(order: &BuildOrder, builds: bool) -> BuildAnswer {
             source: Digest::of(b"tree"),
             packages: Vec::new(),
             profile: "python: Python 3.11.2".to_owned(),
+            settings: None,
             build_scripts: false,
             proc_macros: false,
         },

@@ -41,6 +41,7 @@ pub(in super::super) struct RecertifyArgs {
 const MAY_DIFFER: &[(&str, &str)] = &[
     ("attestation/backend", "where it flew"),
     ("attestation/kernel", "the machine's kernel"),
+    ("attestation/processor", "the machine's processor"),
     ("attestation/sandbox", "the machine's sandbox program"),
     ("attestation/runner", "the build of this program"),
     ("attestation/runnerBuild", "the build of this program"),
@@ -65,6 +66,9 @@ const MAY_DIFFER: &[(&str, &str)] = &[
     ("capture/bundle", "how the machine's git packs"),
     ("capture/bundleBytes", "how the machine's git packs"),
 ];
+
+/// What older certificates do not say. Nothing claimed is nothing that could be otherwise.
+const LATER: &[&str] = &["image-digest/target", "session-build/settings"];
 
 /// Most bytes of one value in a note.
 const MAX_VALUE: usize = 100;
@@ -206,6 +210,9 @@ impl Difference {
             let rest = self.place.strip_prefix(place);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
+        if self.claimed.is_none() && LATER.iter().any(|place| below(place)) {
+            return Some("the certificate does not say it");
+        }
         let mut known = MAY_DIFFER.iter();
         known.find(|(place, _)| below(place)).map(|(_, why)| *why)
     }

@@ -9,6 +9,7 @@ use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::key::KeyId;
 use flightproof_certifier::spend::RunSpend;
 use flightproof_core::{Digest, Exit, Refusal, escape};
+use flightproof_evidence::ProfileSettings;
 use serde_json::{Value, json};
 
 /// A certificate that was read, and who signed it if that was looked at.
@@ -136,7 +137,7 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
             },
             inputs.witness.commitment
         ),
-        "image-digest" => escape(&inputs.image_digest.version, 80),
+        "image-digest" => compiler(inputs),
         "sandbox-spec" => format!("{} limits and privileges", inputs.sandbox_spec.asked.len()),
         "attestation" => format!(
             "{}, kernel {}, {} readings, {} acts denied",
@@ -154,6 +155,14 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
         "capture" => captured(inputs),
         SPEND => spent(inputs),
         _ => format!("depth {}", inputs.lineage.depth),
+    }
+}
+
+fn compiler(inputs: &Inputs) -> String {
+    let version = escape(&inputs.image_digest.version, 80);
+    match &inputs.image_digest.target {
+        Some(target) => format!("{version} for {}", escape(target, 80)),
+        None => version,
     }
 }
 
@@ -179,8 +188,9 @@ fn drawn(inputs: &Inputs) -> String {
 fn built(inputs: &Inputs) -> String {
     let build = &inputs.session_build;
     format!(
-        "profile {}, {} dependencies{}{}",
+        "profile {}{}, {} dependencies{}{}",
         escape(&build.profile, 40),
+        build.settings.as_ref().map_or_else(String::new, settings),
         build.packages.len(),
         if build.build_scripts {
             ", build scripts ran"
@@ -192,6 +202,16 @@ fn built(inputs: &Inputs) -> String {
         } else {
             ""
         }
+    )
+}
+
+fn settings(of: &ProfileSettings) -> String {
+    let checked = |checked: bool| if checked { "checked" } else { "not checked" };
+    format!(
+        " (optimised at level {}, debug assertions {}, overflow {})",
+        escape(&of.opt_level, 8),
+        checked(of.debug_assertions),
+        checked(of.overflow_checks)
     )
 }
 
