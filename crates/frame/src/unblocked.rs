@@ -151,3 +151,25 @@ fn lacks_flags(e: Errno) -> bool {
 const NO_OFFSET: u64 = u64::MAX;
 /// No SIGPIPE for this write. Since Linux 6.18.
 const RWF_NOSIGNAL: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_opened_again_only_where_it_does_not_take_the_flags() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut byte = [0];
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let asked = rustix::io::preadv2(&reader, &mut parts, NO_OFFSET, ReadWriteFlags::NOWAIT);
+        let (mut reader, mut writer) = (Unblocked::pipe(reader), Unblocked::pipe(writer));
+        assert_eq!(reader.read(&mut [0]), Err(Errno::AGAIN));
+        while writer.write(&[0; 4096]).is_ok() {}
+        assert_eq!(writer.write(&[0]), Err(Errno::AGAIN));
+        // A pipe that has nothing to read, or no room, takes them all the same.
+        let taken = asked == Err(Errno::AGAIN);
+        for side in [reader, writer] {
+            assert_eq!(matches!(side.way, Way::Flagged), taken);
+        }
+    }
+}

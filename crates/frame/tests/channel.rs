@@ -485,6 +485,24 @@ fn a_reader_that_claims_more_than_it_was_asked_for_is_not_believed() {
     assert_eq!(runner.request().unwrap_err().code, FrameCode::SourceError);
 }
 
+/// Fails once; whoever asks again is told that the stream has ended.
+struct Failing(bool);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        match std::mem::take(&mut self.0) {
+            true => Err(std::io::ErrorKind::ConnectionReset.into()),
+            false => Ok(0),
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_fails_is_not_asked_again() {
+    let mut runner = RunnerChannel::new(Failing(true), Vec::new());
+    assert_eq!(runner.request().unwrap_err().code, FrameCode::SourceError);
+}
+
 #[test]
 fn what_is_carried_is_never_shown() {
     let body = || b"sesame".to_vec();

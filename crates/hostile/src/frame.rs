@@ -224,6 +224,11 @@ pub fn runner_attacks() -> Vec<Attack> {
             stream(&[PUT, ABC, DEF, (4, 2, b"")]),
         ),
         (
+            "data and end of another request",
+            OUT_OF_TURN,
+            stream(&[PUT, ABC, (3, 2, b"def"), (4, 2, b"")]),
+        ),
+        (
             "one byte more than promised",
             OUT_OF_TURN,
             stream(&[PUT, ABC, DEF, (3, 1, b"x"), END]),

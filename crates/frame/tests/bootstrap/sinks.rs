@@ -6,7 +6,7 @@ use flightproof_frame::bootstrap::{
 use flightproof_hostile::frame::bootstrap_frame;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,6 +121,35 @@ fn what_cannot_be_written_to_is_refused() {
     for fd in [reader, file, device] {
         let refused = DescriptorSink::adopt(fd).unwrap_err();
         assert_eq!(refused.code, FrameCode::InvalidFd);
+    }
+}
+
+#[test]
+fn a_descriptor_that_somebody_else_closed_fails_to_close() {
+    for (_unread, writer) in streams() {
+        let writer = rustix::io::fcntl_dupfd_cloexec(writer, 820).unwrap();
+        let number = writer.as_raw_fd();
+        let sink = ClosedMeanwhile(DescriptorSink::adopt(writer).unwrap(), number);
+        let refused = send(sink, b"secret", limits(5_000, 1_000)).unwrap_err();
+        assert_eq!(refused.code, FrameCode::CloseFailed);
+        assert!(refused.detail.contains("Bad file descriptor"), "{refused}");
+    }
+}
+
+struct ClosedMeanwhile(DescriptorSink, i32);
+
+impl Sink for ClosedMeanwhile {
+    fn write(&mut self, bytes: &[u8], deadline: Instant) -> std::io::Result<usize> {
+        self.0.write(bytes, deadline)
+    }
+
+    fn close(self) -> std::io::Result<()> {
+        nix::unistd::close(self.1).unwrap();
+        self.0.close()
+    }
+
+    fn waits(&self) -> Waits {
+        self.0.waits()
     }
 }
 
