@@ -16,10 +16,7 @@ use std::path::Path;
 const MAX_TRIES: u32 = 64;
 
 /// What a directory is opened with.
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// Opens beneath `dir`, or fails: there is no second way for kernels without openat2.
 pub(crate) fn open(
@@ -49,7 +46,7 @@ pub(crate) fn open_directory(dir: impl AsFd, path: impl Arg + Copy) -> rustix::i
 
 /// Opens a directory the caller named. Links in this path are the caller's own.
 pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, ArchiveError> {
-    let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
+    let flags = DIRECTORY.union(OFlags::CLOEXEC);
     rustix::fs::open(path, flags, Mode::empty()).map_err(|e| io("open the directory", e))
 }
 
@@ -152,4 +149,58 @@ pub(crate) fn random_name() -> Result<String, ArchiveError> {
 
 pub(crate) fn io(act: impl Display, error: impl Display) -> ArchiveError {
     ArchiveCode::Io.refuse(format_args!("could not {act}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::FdFlags;
+    use std::os::unix::fs::symlink;
+
+    /// A directory with a file in a directory, and links to both from inside.
+    fn place() -> tempfile::TempDir {
+        let place = tempfile::TempDir::new().unwrap();
+        std::fs::create_dir(place.path().join("dir")).unwrap();
+        std::fs::write(place.path().join("dir/file"), "x").unwrap();
+        symlink("dir", place.path().join("link")).unwrap();
+        symlink("file", place.path().join("dir/link")).unwrap();
+        place
+    }
+
+    #[test]
+    fn no_way_leads_out_through_a_link_or_over_a_mount() {
+        let place = place();
+        let root = open_root(place.path()).unwrap();
+        let opened = |path| open(&root, path, OFlags::RDONLY, Mode::empty()).map(drop);
+        assert_eq!(opened("dir/file"), Ok(()));
+        for (path, errno) in [
+            ("link/file", Errno::LOOP),
+            ("dir/link", Errno::LOOP),
+            ("..", Errno::XDEV),
+            ("dir/../../x", Errno::XDEV),
+            ("/", Errno::XDEV),
+        ] {
+            assert_eq!(opened(path), Err(errno), "{path}");
+        }
+        // A mount that every machine has.
+        let top = open_root(Path::new("/")).unwrap();
+        assert_eq!(open_directory(&top, "proc").map(drop), Err(Errno::XDEV));
+    }
+
+    #[test]
+    fn nothing_that_is_opened_is_inherited() {
+        let place = place();
+        let root = open_root(place.path()).unwrap();
+        let umask = Umask::of_this_process();
+        let opened = [
+            open_directory(&root, "dir").unwrap(),
+            create_private_directory(&root, "private").unwrap(),
+            create_directory(&root, "made", umask).unwrap(),
+            create_file(&root, "new", false, umask).unwrap().into(),
+            root,
+        ];
+        for fd in opened {
+            assert_eq!(rustix::io::fcntl_getfd(&fd), Ok(FdFlags::CLOEXEC));
+        }
+    }
 }

@@ -82,3 +82,25 @@ pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), ArchiveError> {
         _ => Ok((Path::new("."), name)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_lies_where_the_process_stands() {
+        for (path, parent, name) in [
+            ("out", ".", "out"),
+            ("./out", ".", "out"),
+            ("a/out", "a", "out"),
+            ("/out", "/", "out"),
+            ("../a/out/", "../a", "out"),
+        ] {
+            let expected = (Path::new(parent), OsStr::new(name));
+            assert_eq!(split(Path::new(path)), Ok(expected), "{path}");
+        }
+        for nameless in ["", "/", "..", "a/.."] {
+            assert!(split(Path::new(nameless)).is_err(), "{nameless}");
+        }
+    }
+}

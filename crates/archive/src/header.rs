@@ -161,3 +161,35 @@ pub(crate) fn utf8(manifest: &[u8]) -> Result<&str, ArchiveError> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Layout = Layout {
+        magic: b"SMALL",
+        length_bytes: 2,
+        max_manifest: 0x0102,
+        max_archive: 1000,
+        empty: ArchiveCode::BufferEmpty,
+        truncated: ArchiveCode::PayloadTruncated,
+        trailing: ArchiveCode::TrailingBytes,
+    };
+
+    #[test]
+    fn a_limit_is_the_last_that_is_taken() {
+        let code = |size| SMALL.check_size(size).err().map(|e| e.code);
+        assert_eq!(code(0), Some(ArchiveCode::BufferEmpty));
+        assert_eq!((code(1), code(999), code(1000)), (None, None, None));
+        assert_eq!(code(1001), Some(ArchiveCode::ArchiveTooLarge));
+
+        let too_large = Some(ArchiveCode::ManifestTooLarge);
+        let read = |bytes: &[u8]| SMALL.manifest_length(bytes);
+        assert_eq!(read(b"SMALL\x01\x02"), Ok(0x0102));
+        assert_eq!(read(b"SMALL\x01\x03").err().map(|e| e.code), too_large);
+        let written = |manifest| SMALL.header(manifest);
+        assert_eq!(written(0x0102), Ok(b"SMALL\x01\x02".to_vec()));
+        assert_eq!(written(7), Ok(b"SMALL\x00\x07".to_vec()));
+        assert_eq!(written(0x0103).err().map(|e| e.code), too_large);
+    }
+}

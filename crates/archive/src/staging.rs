@@ -166,3 +166,83 @@ fn some_names(dir: BorrowedFd<'_>) -> Vec<CString> {
     }
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+    use tempfile::TempDir;
+
+    fn removed(root: &Path, left: u32) -> (bool, u32) {
+        let parent = beneath::open_root(root).unwrap();
+        let mut removal = Removal { left };
+        let gone = removal.entry(parent.as_fd(), OsStr::new("tree"), 0);
+        (gone, removal.left)
+    }
+
+    #[test]
+    fn a_directory_with_more_names_than_one_reading_gives_is_removed_whole() {
+        let root = TempDir::new().unwrap();
+        let tree = root.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let names = 2 * NAMES_BYTES / 200;
+        for name in 0..names {
+            fs::write(tree.join(format!("{name:0200}")), "").unwrap();
+        }
+        let parent = beneath::open_root(&tree).unwrap();
+        assert!(some_names(parent.as_fd()).len() < names);
+        assert!(remove_tree(
+            beneath::open_root(root.path()).unwrap().as_fd(),
+            "tree"
+        ));
+        assert!(!tree.exists());
+        // There is nothing any more.
+        assert_eq!(removed(root.path(), 9), (false, 8));
+    }
+
+    #[test]
+    fn no_more_is_removed_than_was_allowed() {
+        let root = TempDir::new().unwrap();
+        let tree = root.path().join("tree");
+        let planted = || {
+            fs::create_dir_all(tree.join("dir")).unwrap();
+            for name in ["a", "b", "dir/c"] {
+                fs::write(tree.join(name), "").unwrap();
+            }
+        };
+        // The tree, its three entries, and what lies in one of them.
+        planted();
+        assert_eq!(removed(root.path(), 5), (true, 0));
+        planted();
+        assert_eq!(removed(root.path(), 4), (false, 0));
+        assert!(tree.exists());
+        assert_eq!(removed(root.path(), 0), (false, 0));
+    }
+
+    #[test]
+    fn directories_are_entered_down_to_a_depth() {
+        for (depth, gone) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+            let root = TempDir::new().unwrap();
+            let mut tree = root.path().join("tree");
+            (1..depth).for_each(|_| tree.push("d"));
+            fs::create_dir_all(&tree).unwrap();
+            // The innermost has to be entered.
+            fs::write(tree.join("file"), "").unwrap();
+            assert_eq!(removed(root.path(), MAX_REMOVALS).0, gone, "{depth}");
+        }
+    }
+
+    #[test]
+    fn a_staging_directory_of_another_user_is_not_used() {
+        let root = TempDir::new().unwrap();
+        let parent = beneath::open_root(root.path()).unwrap();
+        let staging = Staging::create(parent.as_fd()).unwrap();
+        assert_eq!(staging.settle(), Ok(()));
+        let other = rustix::process::Uid::from_raw(12_345);
+        rustix::fs::fchown(staging.dir(), Some(other), None)
+            .expect("this test gives a directory away: run it as root");
+        let refused = staging.settle().unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::DestinationUnsafe);
+    }
+}

@@ -169,6 +169,7 @@ fn a_size_that_is_a_lie_is_refused() {
     assert_eq!(with(length - 1), ArchiveCode::PayloadTruncated);
     assert_eq!(with(length + 1), ArchiveCode::TrailingBytes);
     assert_eq!(with(20), ArchiveCode::ManifestTruncated);
+    assert_eq!(with(500 << 20), ArchiveCode::TrailingBytes);
     assert_eq!(with((500 << 20) + 1), ArchiveCode::ArchiveTooLarge);
     assert_eq!(with(0), ArchiveCode::BufferEmpty);
     assert_eq!(names(root.path()), [""; 0]);
@@ -242,6 +243,35 @@ fn nothing_beyond_the_size_is_read() {
     )
     .unwrap();
     assert_eq!(source, b"next");
+}
+
+/// Hands out bytes in pieces of one length.
+struct Pieces<'a, 'b>(&'a mut &'b [u8], usize);
+
+impl Read for Pieces<'_, '_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let most = to.len().min(self.1);
+        self.0.read(&mut to[..most])
+    }
+}
+
+#[test]
+fn nothing_beyond_the_size_is_read_however_the_bytes_come() {
+    let root = TempDir::new().unwrap();
+    let tree = tree();
+    let longer = [&tree.bytes[..], b"next"].concat();
+    for length in 1..30 {
+        let mut source = longer.as_slice();
+        extract(
+            Pieces(&mut source, length),
+            tree.bytes.len() as u64,
+            tree.snapshot.snapshot_id(),
+            &root.path().join(length.to_string()),
+            Names::Strict,
+        )
+        .unwrap();
+        assert_eq!(source, b"next", "{length}");
+    }
 }
 
 #[test]

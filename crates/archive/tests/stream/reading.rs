@@ -1,11 +1,12 @@
 //! What is accepted and what is refused, whoever reads it and however it comes.
 
 use crate::formats::{BOTH, Format, filled, harvest, into, names, on_disk, plant, small};
-use flightproof_archive::{ArchiveCode, paws};
+use flightproof_archive::{ArchiveCode, ArchiveError, Extraction, Progress, paws};
 use flightproof_core::Digest;
 use proptest::prelude::*;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
 /// Sizes around everything that is done in pieces: buffers of 256 KiB, batches of 1 MiB.
@@ -175,6 +176,101 @@ fn however_a_stream_is_cut_the_answer_is_the_same() {
             );
         }
     }
+}
+
+#[test]
+fn how_much_came_of_a_payload_is_said_however_it_is_cut() {
+    for format in BOTH {
+        let bytes = format.in_memory(&small());
+        let cut = &bytes[..bytes.len() - 1];
+        for length in 1..30 {
+            let refused = format.verify(Pieces(cut, length)).unwrap_err();
+            let detail = "got 21 bytes of payload, expected 22";
+            assert_eq!(refused.detail, detail, "{format:?} {length}");
+        }
+    }
+}
+
+/// Hands out bytes, and once something else than bytes where so many were given.
+struct Once<'a> {
+    bytes: &'a [u8],
+    given: usize,
+    at: usize,
+    error: Option<ErrorKind>,
+}
+
+impl Read for Once<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let most = match self.error {
+            Some(_) => to.len().min(self.at - self.given),
+            None => to.len(),
+        };
+        if most == 0 && !to.is_empty() {
+            return Err(self.error.take().unwrap().into());
+        }
+        let count = self.bytes.read(&mut to[..most])?;
+        self.given += count;
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_failure_is_never_taken_for_an_interruption_nor_an_interruption_for_a_failure() {
+    for format in BOTH {
+        let bytes = format.in_memory(&small());
+        let whole = format.verify(&bytes[..]).unwrap();
+        // The last is where the end has to show.
+        for at in 0..=bytes.len() {
+            let once = |error| Once {
+                bytes: &bytes,
+                given: 0,
+                at,
+                error: Some(error),
+            };
+            let interrupted = format.verify(once(ErrorKind::Interrupted));
+            assert_eq!(interrupted, Ok(whole), "{format:?} at {at}");
+            let failed = format.verify(once(ErrorKind::ConnectionReset));
+            assert_eq!(
+                failed.unwrap_err().code,
+                ArchiveCode::Io,
+                "{format:?} at {at}"
+            );
+        }
+    }
+}
+
+/// Adds a byte to an archive whenever it is told how far its reader got.
+struct Growing<'a>(&'a File);
+
+impl Progress for Growing<'_> {
+    fn advance(&self, _: u64, _: u64) {
+        let end = self.0.metadata().unwrap().len();
+        self.0.write_all_at(b"x", end).unwrap();
+    }
+}
+
+#[test]
+fn an_archive_that_grows_while_it_is_read_is_refused_and_leaves_nothing() {
+    let root = TempDir::new().unwrap();
+    let bytes = Format::Paws.in_memory(&small());
+    let made = root.path().join("t");
+    let extract = |archive: &File| {
+        let how = Extraction {
+            progress: &Growing(archive),
+            ..into(&made)
+        };
+        paws::extract_file(archive, &how).map(drop)
+    };
+    let verify = |archive: &File| paws::verify_file(archive, &Growing(archive)).map(drop);
+    for reader in [
+        &verify as &dyn Fn(&File) -> Result<(), ArchiveError>,
+        &extract,
+    ] {
+        let refused = reader(&on_disk(&bytes)).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::TrailingBytes);
+        assert_eq!(refused.detail, "got 23 bytes of payload, expected 22");
+    }
+    assert_eq!(names(root.path()), [""; 0]);
 }
 
 #[test]
