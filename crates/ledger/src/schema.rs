@@ -198,7 +198,10 @@ fn count_from(tx: &Connection, last: Head) -> Result<(), LedgerError> {
         seq: last.seq + 1,
         chain: Head::link(&changes, rows),
     };
-    store_head(tx, head, &changes, rows).map_err(unreadable)
+    match store_head(tx, head, &changes, rows).map_err(unreadable)? {
+        true => Ok(()),
+        false => Err(LedgerCode::LedgerDamaged.refuse("a head stands after the last one")),
+    }
 }
 
 fn finish(tx: &Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {

@@ -60,7 +60,9 @@ pub(crate) fn take(hasher: &mut Hasher, value: ValueRef<'_>) {
 }
 
 fn take_piece(hasher: &mut Hasher, tag: u8, bytes: &[u8]) {
-    hasher.update(&[tag]);
-    hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_be_bytes());
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let mut head = [tag; 9];
+    head[1..].copy_from_slice(&length.to_be_bytes());
+    hasher.update(&head);
     hasher.update(bytes);
 }

@@ -21,13 +21,16 @@ fn code<T: std::fmt::Debug>(answer: Result<T, LedgerError>) -> LedgerCode {
 }
 
 fn intend(ledger: &mut Ledger, branch: usize) {
-    let key = AdmissionKey {
+    ledger.intend(&key(branch), Digest::of(b"c"), 100).unwrap();
+}
+
+fn key(branch: usize) -> AdmissionKey {
+    AdmissionKey {
         repository: "/srv/repo/.git".into(),
         branch: format!("refs/heads/{branch}"),
         baseline: "1".repeat(40).parse().unwrap(),
         head: "2".repeat(40).parse().unwrap(),
-    };
-    ledger.intend(&key, Digest::of(b"c"), 100).unwrap();
+    }
 }
 
 fn poke(state: &Path, sql: &str) {
@@ -337,6 +340,39 @@ fn an_anchor_that_a_dead_program_left_behind_is_brought_up() {
     assert_eq!(std::fs::read(&anchor).unwrap().len(), 1024);
     drop(ledger);
     assert_eq!(Ledger::open(&state).unwrap().head().unwrap(), head);
+}
+
+/// It died between its commit and the anchor, while this handle stayed open and had written last.
+#[test]
+fn a_commit_that_another_program_never_anchored_is_followed_and_not_written_over() {
+    let (_temp, state) = home();
+    let anchor = state.join(Ledger::ANCHOR);
+    let mut ours = Ledger::open(&state).unwrap();
+    intend(&mut ours, 0);
+    let before = std::fs::read(&anchor).unwrap();
+    let mut theirs = Ledger::open(&state).unwrap();
+    intend(&mut theirs, 1);
+    let followed = theirs.head().unwrap();
+    drop(theirs);
+    std::fs::write(&anchor, before).unwrap();
+    intend(&mut ours, 2);
+    assert_eq!((followed.seq, ours.head().unwrap().seq), (2, 3));
+    ours.close().unwrap();
+    assert_eq!(Ledger::open(&state).unwrap().check().unwrap(), 3);
+}
+
+#[test]
+fn a_head_that_stands_where_none_can_is_damage() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    intend(&mut ledger, 0);
+    poke(
+        &state,
+        "INSERT INTO heads (slot, seq, chain) VALUES (2, 1026, zeroblob(32))",
+    );
+    let refused = ledger.intend(&key(1), Digest::of(b"c"), 100);
+    assert_eq!(code(refused), LedgerCode::LedgerDamaged);
+    assert_eq!(ledger.head().unwrap().seq, 1);
 }
 
 #[test]

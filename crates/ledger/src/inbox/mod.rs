@@ -118,8 +118,13 @@ impl Reading<'_> {
     }
 
     /// As above, for a writer: if only the index of keys knows it, inserting it is refused.
-    fn known_or_new(&self, key: &Name, request: Digest) -> Result<Option<Received>, LedgerError> {
-        self.judge(key, request, self.row_by_number(key)?)
+    fn known_or_new(
+        &self,
+        key: &Name,
+        number: i64,
+        request: Digest,
+    ) -> Result<Option<Received>, LedgerError> {
+        self.judge(key, request, self.row_by_number(key, number)?)
     }
 
     fn judge(
@@ -143,7 +148,7 @@ impl Reading<'_> {
     /// Two structures must agree that a key is new: the index of numbers made from keys, and the index
     /// of keys. A damaged page is in one of them only.
     fn inbox_row(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
-        let row = self.row_by_number(key)?;
+        let row = self.row_by_number(key, number_of(key))?;
         if row.is_some() {
             return Ok(row);
         }
@@ -161,9 +166,9 @@ impl Reading<'_> {
         }
     }
 
-    fn row_by_number(&self, key: &Name) -> Result<Option<InboxRow>, LedgerError> {
+    fn row_by_number(&self, key: &Name, number: i64) -> Result<Option<InboxRow>, LedgerError> {
         let row = self
-            .sealed(&INBOX, "number = ?1", &[&number_of(key)], |row| {
+            .sealed(&INBOX, "number = ?1", &[&number], |row| {
                 Ok(InboxRow::read(row))
             })?
             .transpose()?;
@@ -189,13 +194,14 @@ impl Writing<'_> {
         lease: &Lease,
     ) -> Result<Received, LedgerError> {
         self.check_lease(lease)?;
-        if let Some(known) = self.known_or_new(key, request)? {
+        let number = number_of(key);
+        if let Some(known) = self.known_or_new(key, number, request)? {
             return Ok(known);
         }
         self.insert(
             &INBOX,
             &[
-                &number_of(key),
+                &number,
                 key,
                 request.as_bytes(),
                 &KeyState::Working.word(),
@@ -234,7 +240,8 @@ impl Writing<'_> {
         request: Digest,
         effect: impl FnOnce(&Self) -> Result<Vec<u8>, LedgerError>,
     ) -> Result<Received, LedgerError> {
-        if let Some(known) = self.known_or_new(key, request)? {
+        let number = number_of(key);
+        if let Some(known) = self.known_or_new(key, number, request)? {
             return Ok(known);
         }
         let answer = effect(self)?;
@@ -242,7 +249,7 @@ impl Writing<'_> {
         self.insert(
             &INBOX,
             &[
-                &number_of(key),
+                &number,
                 key,
                 request.as_bytes(),
                 &KeyState::Answered.word(),

@@ -36,20 +36,11 @@ impl<'a> Reading<'a> {
         anchor: &Anchor,
         identity: &[u8; 16],
     ) -> Result<Counted, LedgerError> {
-        self.head_from(anchor.read(identity)?, identity, None)
+        self.last_from(self.anchored(anchor.read(identity)?, identity)?)
     }
 
-    /// `last` is a head this connection has seen: it need not be looked up again.
-    fn head_from(
-        &self,
-        anchored: Head,
-        identity: &[u8; 16],
-        last: Option<Counted>,
-    ) -> Result<Counted, LedgerError> {
-        let mut at = match last {
-            Some(last) if last.head == anchored => last,
-            _ => self.anchored(anchored, identity)?,
-        };
+    /// The last commit from one that is known.
+    fn last_from(&self, mut at: Counted) -> Result<Counted, LedgerError> {
         for _ in 0..REMEMBERED {
             match self.head_at(at.head.seq + 1)? {
                 Some(next) if next.head.seq == at.head.seq + 1 => at = next,
@@ -233,7 +224,10 @@ impl<'a> Reading<'a> {
 /// One transaction that writes. It sees what it wrote.
 pub struct Writing<'a> {
     reading: Reading<'a>,
+    /// The last commit, or the anchored one that this handle made itself: whoever wrote since then died
+    /// before it was anchored, and is found when the new head finds its place taken.
     at: Counted,
+    /// What is changed. The chain of the commit before goes in last, when it is known which that is.
     log: RefCell<Hasher>,
     inserted: Cell<u64>,
     changed: Cell<bool>,
@@ -261,13 +255,15 @@ impl<'a> Writing<'a> {
         last: Option<Counted>,
     ) -> Result<Self, LedgerError> {
         let reading = Reading::new(connection);
-        let at = reading.head_from(anchor.read(identity)?, identity, last)?;
-        let mut log = Hasher::new();
-        log.update(at.head.chain.as_bytes());
+        let anchored = anchor.read(identity)?;
+        let at = match last {
+            Some(last) if last.head == anchored => last,
+            _ => reading.last_from(reading.anchored(anchored, identity)?)?,
+        };
         Ok(Self {
             reading,
             at,
-            log: RefCell::new(log),
+            log: RefCell::new(Hasher::new()),
             inserted: Cell::new(0),
             changed: Cell::new(false),
             at_once: Cell::new(false),
@@ -402,31 +398,48 @@ impl<'a> Writing<'a> {
         if !self.changed.get() {
             return Ok(None);
         }
-        let rows = self.at.rows.map(|rows| rows + self.inserted.get());
-        let rows =
-            rows.ok_or_else(|| LedgerCode::LedgerDamaged.refuse("its rows are not counted"))?;
-        let changes = self.log.borrow().clone().finish();
+        let at = match self.follow(self.at)? {
+            Some(at) => at,
+            None => {
+                let taken = || LedgerCode::LedgerDamaged.refuse("a head stands in its place");
+                self.follow(self.last_from(self.at)?)?.ok_or_else(taken)?
+            }
+        };
+        Ok(Some((at, self.at_once.get())))
+    }
+
+    /// Records the head that follows `last`; `None` if one stands there already.
+    fn follow(&self, last: Counted) -> Result<Option<Counted>, LedgerError> {
+        let uncounted = || LedgerCode::LedgerDamaged.refuse("its rows are not counted");
+        let rows = last.rows.ok_or_else(uncounted)? + self.inserted.get();
+        let mut log = self.log.borrow().clone();
+        log.update(last.head.chain.as_bytes());
+        let changes = log.finish();
         let head = Head {
-            seq: self.at.head.seq + 1,
+            seq: last.head.seq + 1,
             chain: Head::link(&changes, rows),
         };
-        store_head(self.reading.connection, head, &changes, rows).map_err(|e| self.failed(e))?;
+        let stored = store_head(self.reading.connection, head, &changes, rows);
         let rows = Some(rows);
-        Ok(Some((Counted { head, rows }, self.at_once.get())))
+        Ok(stored
+            .map_err(|e| self.failed(e))?
+            .then_some(Counted { head, rows }))
     }
 }
 
-/// Writes a head over the one that is a thousand commits older.
+/// Writes a head over the one that is a thousand commits older, and never over a newer one: says
+/// whether it was written.
 pub(crate) fn store_head(
     connection: &Connection,
     head: Head,
     changes: &Digest,
     rows: u64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<bool> {
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO heads (slot, seq, changes, rows, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO heads (slot, seq, changes, rows, chain) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (slot) DO UPDATE SET seq = ?2, changes = ?3, rows = ?4, chain = ?5
+             WHERE seq < ?2",
         )?
         .execute((
             (head.seq % REMEMBERED).cast_signed(),
@@ -435,7 +448,7 @@ pub(crate) fn store_head(
             rows.cast_signed(),
             head.chain.as_bytes(),
         ))
-        .map(drop)
+        .map(|written| written == 1)
 }
 
 /// A table whose rows are sealed.

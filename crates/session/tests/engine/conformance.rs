@@ -347,7 +347,8 @@ pub(crate) fn the_lifetime_ends_a_session_whatever_it_is_doing(backend: &dyn Bac
     forever.wall_ms = 600_000;
     let refused = flight.run_case(&forever).unwrap_err();
     assert_eq!(refused.code, SessionCode::Deadline, "{refused}");
-    assert!(opened.elapsed() < lifetime + Duration::from_secs(10));
+    // Long before the case would have; how soon exactly is for benchmarks on quiet machines.
+    assert!(opened.elapsed() < Duration::from_millis(forever.wall_ms) / 10);
     let record = |trace: &String| trace.ends_with(".json");
     assert!(
         backend.traces(&flight.id).iter().all(record),
