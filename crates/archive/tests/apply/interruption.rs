@@ -3,6 +3,7 @@
 use super::tree::{Bench, Tree, base, changeset, expected, seen, target, tree};
 use flightproof_archive::paws::{self, Manifest};
 use flightproof_archive::{ArchiveCode, Recovered, apply, recover, rehearsal};
+use flightproof_core::Digest;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
@@ -187,7 +188,7 @@ fn killed_at_any_call_of_recovery_the_next_one_ends_it() {
 
 /// Applies up to an act and leaves everything as a kill would: the panic of the one who watches
 /// unwinds past all that tidies up.
-fn cut_off(bench: &Bench, before: &str) {
+pub(crate) fn cut_off(bench: &Bench, before: &str) {
     let root = bench.root();
     let mut watch = |act: &str| {
         if before == "UndoSwap(2)" && act == "Swap(4)" {
@@ -304,6 +305,42 @@ fn a_journal_that_came_with_a_copied_tree_is_not_believed() {
     assert_eq!(refused.code, ArchiveCode::JournalDamaged);
     assert_eq!(copy.seen(), before);
     assert!(!recovered(&bench, "the original"));
+}
+
+#[test]
+fn a_journal_of_which_any_fact_was_changed_is_not_believed() {
+    let bench = Bench::usual();
+    cut_off(&bench, "Swap(3)");
+    let place = bench.root().join(".prime-agent-staging-apply/journal");
+    let journal = fs::read_to_string(&place).unwrap();
+    let line = |start: &str| journal.lines().find(|line| line.starts_with(start));
+    let [changeset, staging, keep, inode] =
+        ["changeset ", "staging ", "keep ", "inode "].map(|start| line(start).unwrap());
+    let other = Digest::of(b"another");
+    let before_end = |more: &str| journal.replace("end\n", more);
+    let forged = [
+        journal.replace("apply/1", "apply/2"),
+        journal.replace(changeset, &format!("changeset {other}")),
+        journal.replace(staging, "staging 1"),
+        journal.replace(keep, "keep src"),
+        journal.replace(keep, &format!("{keep}/..")),
+        journal.replacen(&format!("{inode}\n"), "", 1),
+        before_end("inode 7\nend\n"),
+        before_end("directory more\nend\n"),
+        before_end("sealed outside\nend\n"),
+        before_end(""),
+        before_end("end\nend\n"),
+    ];
+    for forged in forged {
+        assert_ne!(forged, journal);
+        fs::write(&place, &forged).unwrap();
+        let before = bench.seen();
+        let refused = recover(&bench.root()).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::JournalDamaged, "{forged}");
+        assert!(bench.seen() == before, "{forged}");
+    }
+    fs::write(&place, &journal).unwrap();
+    assert!(!recovered(&bench, "the one that was written"));
 }
 
 #[test]

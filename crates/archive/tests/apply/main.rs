@@ -9,4 +9,5 @@ mod creation;
 mod edits;
 mod interruption;
 mod refusals;
+mod sealed;
 mod tree;
