@@ -13,6 +13,7 @@ pub mod log;
 pub mod meter;
 pub mod patch;
 pub mod plan;
+mod proof;
 pub mod registry;
 mod regular;
 pub mod report;

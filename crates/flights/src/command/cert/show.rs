@@ -2,6 +2,7 @@
 
 use super::claims::{KINDS, Kind, SPEND};
 use super::{ShowArgs, envelope, public_keys};
+use crate::proof::drawn;
 use crate::show::{self, Format};
 use flightproof_certifier::certificate::{Admission, Statement};
 use flightproof_certifier::claim::Inputs;
@@ -164,25 +165,6 @@ fn compiler(inputs: &Inputs) -> String {
         Some(target) => format!("{version} for {}", escape(target, 80)),
         None => version,
     }
-}
-
-fn drawn(inputs: &Inputs) -> String {
-    if let Some(suite) = &inputs.witness.suite {
-        return format!(
-            " (programs with {} tests of the baseline, {} more ignored, {} failing, {} wavering)",
-            suite.tests,
-            suite.ignored,
-            suite.failing,
-            suite.quarantined.len()
-        );
-    }
-    let drawn = inputs.witness.differential.as_ref();
-    drawn.map_or_else(String::new, |drawn| {
-        format!(
-            " ({} generated and answered as by the baseline, {} more declared to differ)",
-            drawn.generated, drawn.declared
-        )
-    })
 }
 
 fn built(inputs: &Inputs) -> String {

@@ -1,0 +1,147 @@
+//! What a certificate proves and what it does not, in sentences for people: the same wherever they are
+//! shown.
+
+use flightproof_certifier::certificate::Statement;
+use flightproof_certifier::claim::Inputs;
+use flightproof_core::escape;
+
+/// Most bytes of a name, and of a reason.
+const MAX_TEXT: usize = 400;
+
+/// What a certificate proves, a line each.
+pub(crate) fn proven(statement: &Statement) -> Vec<String> {
+    let predicate = &statement.predicate;
+    let inputs = &predicate.inputs;
+    let gates: Vec<&str> = predicate.gates.iter().map(|gate| gate.name()).collect();
+    let mutation = &inputs.mutation;
+    vec![
+        format!("gates passed: {}", gates.join(", ")),
+        format!(
+            "{} cases{} of a {} witness, each run {} times, gave the expected answers",
+            inputs.witness.cases,
+            drawn(inputs),
+            if inputs.witness.public {
+                "public"
+            } else {
+                "private"
+            },
+            inputs.session_execution.runs_per_case
+        ),
+        format!(
+            "{} of {} mutants that compile were noticed; of the changed lines {} {} code of the program, \
+             and {} {} no program",
+            mutation.killed_by.values().sum::<u64>(),
+            mutation.viable,
+            mutation.lines.mutated,
+            if mutation.lines.mutated == 1 {
+                "is"
+            } else {
+                "are"
+            },
+            mutation.lines.inert,
+            if mutation.lines.inert == 1 {
+                "changes"
+            } else {
+                "change"
+            }
+        ),
+        format!(
+            "built offline in a {} session with {}, nothing left of it",
+            escape(&inputs.attestation.backend, 40),
+            escape(&inputs.image_digest.version, 80)
+        ),
+    ]
+}
+
+/// What it does not, a line each.
+pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
+    let mutation = &inputs.mutation;
+    let mut open = vec!["that the cases are complete".to_owned()];
+    if let Some(suite) = &inputs.witness.suite {
+        open.push(format!(
+            "that nothing spoke for the tests: {} tests of the baseline ran in one process with what they \
+             judge; {} more fail on the baseline and judged nothing",
+            suite.tests, suite.failing
+        ));
+        let names = suite.quarantined.iter();
+        open.extend(names.map(|name| format!("test {}: it wavers", escape(name, MAX_TEXT))));
+    }
+    if let Some(drawn) = &inputs.witness.differential {
+        open.push(format!(
+            "that the baseline answers rightly: {} of the cases expect its answers; {} generated inputs \
+             were declared to differ and compared with nothing",
+            drawn.generated, drawn.declared
+        ));
+    }
+    for (what, waivers) in [("mutant", &mutation.waived), ("place", &mutation.unjudged)] {
+        for waiver in waivers {
+            open.push(format!(
+                "waived {what} {}: {}",
+                escape(&waiver.mutant, MAX_TEXT),
+                escape(&waiver.reason, MAX_TEXT)
+            ));
+        }
+    }
+    let lines = &mutation.lines;
+    for (count, what) in [
+        (lines.unjudged, "changed lines no mutant can judge"),
+        (
+            lines.not_compiled,
+            "changed lines are code that nothing compiled and no case ran",
+        ),
+        (
+            lines.regenerated,
+            "changed lines are as a generator makes them, and no mutant judges those",
+        ),
+        (
+            lines.tests,
+            "changed lines are tests or examples, which nothing proves",
+        ),
+        (lines.data, "changed lines are data that is not compiled"),
+    ] {
+        if count > 0 {
+            open.push(format!("{count} {what}"));
+        }
+    }
+    for made in &lines.generated {
+        let files = made
+            .files
+            .iter()
+            .map(|file| escape(file.as_str(), MAX_TEXT));
+        let files: Vec<String> = files.collect();
+        let rule = escape(&made.rule, MAX_TEXT);
+        open.push(format!("what generator {rule} makes: {}", files.join(", ")));
+    }
+    if inputs.capture.narrowed.is_some() {
+        open.push("that the rest of the tree works with the change: a part flew".to_owned());
+    }
+    for (ran, what) in [
+        (inputs.session_build.build_scripts, "build scripts"),
+        (inputs.session_build.proc_macros, "procedural macros"),
+    ] {
+        if ran {
+            open.push(format!("what {what} made of the build: they ran in it"));
+        }
+    }
+    open
+}
+
+/// How cases came to be that nobody wrote down.
+pub(crate) fn drawn(inputs: &Inputs) -> String {
+    if let Some(suite) = &inputs.witness.suite {
+        return format!(
+            " (programs with {} tests of the baseline, {} more ignored, {} failing, {} wavering)",
+            suite.tests,
+            suite.ignored,
+            suite.failing,
+            suite.quarantined.len()
+        );
+    }
+    let drawn = inputs.witness.differential.as_ref();
+    drawn.map_or_else(String::new, |drawn| {
+        format!(
+            " ({} generated and answered as by the baseline, {} more declared to differ)",
+            drawn.generated, drawn.declared
+        )
+    })
+}
