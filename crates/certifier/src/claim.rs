@@ -275,7 +275,7 @@ pub struct ExecutionClaim {
     pub remains: Closed,
 }
 
-/// `mutation`: does not claim that equivalent mutants were found. Rates are not stored; whoever
+/// `mutation`: does not claim that all equivalent mutants were found. Rates are not stored; whoever
 /// wants one divides these integers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -289,7 +289,7 @@ pub struct MutationClaim {
     pub population: Digest,
     /// Mutants generated: viable and unviable.
     pub generated: u64,
-    /// Mutants that compiled: killed, survived or waived.
+    /// Mutants that compiled: killed, survived, waived or equivalent.
     pub viable: u64,
     /// Mutants that did not compile. Never counted as killed.
     pub unviable: u64,
@@ -299,6 +299,10 @@ pub struct MutationClaim {
     pub survived: u64,
     /// Mutants no case noticed and the witness's owner waived.
     pub waived: Vec<WaiverClaim>,
+    /// Mutants no case noticed and that compile, with all optimisation, to the original's program byte
+    /// for byte.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub equivalent: u64,
     /// Changed places that no mutant can judge and the witness's owner waived.
     pub unjudged: Vec<WaiverClaim>,
     /// What became of the changed lines.

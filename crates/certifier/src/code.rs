@@ -221,6 +221,9 @@ flightproof_core::refusal_codes! {
         /// More waived mutants than the policy allows.
         WaiversTooMany = "WAIVERS_TOO_MANY", Policy,
             "too many mutants were waived", "each waived mutant is a change that no case would notice", "add cases that kill them, or raise allow.waivers_max";
+        /// More equivalent mutants than the policy allows.
+        EquivalentTooMany = "EQUIVALENT_TOO_MANY", Policy,
+            "too many mutants were taken for equivalent", "no case notices them, and that they change nothing is the word of one compiler", "raise allow.equivalent_max, or have them waived";
         /// A build script ran.
         BuildScriptRan = "BUILD_SCRIPT_RAN", Policy,
             "a build script ran while the program was built", "it could have changed what was compiled", "set allow.build_scripts if its packages are trusted";

@@ -204,8 +204,9 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
         sum([mutation.viable, mutation.unviable]) == Some(mutation.generated),
     )?;
     agree(
-        "viable mutants and killed + survived + waived",
-        sum(killed.chain([mutation.survived, waived])) == Some(mutation.viable),
+        "viable mutants and killed + survived + waived + equivalent",
+        sum(killed.chain([mutation.survived, waived, mutation.equivalent]))
+            == Some(mutation.viable),
     )?;
     let classes = [
         lines.mutated,

@@ -22,7 +22,7 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 10] = [
+const EXCUSABLE: [CertifierCode; 11] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
     CertifierCode::WitnessKindNotAllowed,
@@ -31,6 +31,7 @@ const EXCUSABLE: [CertifierCode; 10] = [
     CertifierCode::UncompiledNotAllowed,
     CertifierCode::RegeneratedNotAllowed,
     CertifierCode::WaiversTooMany,
+    CertifierCode::EquivalentTooMany,
     CertifierCode::BuildScriptRan,
     CertifierCode::ProcMacroRan,
 ];

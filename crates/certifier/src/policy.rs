@@ -77,6 +77,8 @@ pub struct Allow {
     pub languages: Vec<String>,
     /// Most waived mutants.
     pub waivers_max: u64,
+    /// Most mutants that no case noticed and that are the same program.
+    pub equivalent_max: u64,
     /// The candidate's author may have seen the witness.
     pub public_witness: bool,
     /// Most tests of a suite that may have wavered on the baseline.

@@ -114,7 +114,8 @@ pub struct Opened<'a> {
 /// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
 /// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
 /// `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`, `UNCOMPILED_NOT_ALLOWED`,
-/// `WAIVERS_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions are refused for
+/// `WAIVERS_TOO_MANY`, `EQUIVALENT_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions
+/// are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
 /// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
 /// `CHECKPOINT_INVALID`; `BESIDE_UNASKED`.
@@ -457,6 +458,13 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             allow.waivers_max
         ))
     });
+    let equivalent = inputs.mutation.equivalent;
+    let equivalent = (equivalent > allow.equivalent_max).then(|| {
+        CertifierCode::EquivalentTooMany.refuse(format_args!(
+            "{equivalent}, at most {} allowed",
+            allow.equivalent_max
+        ))
+    });
     let script = inputs.session_build.build_scripts && !allow.build_scripts;
     let script =
         script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
@@ -469,8 +477,8 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             .refuse(format_args!("{name} is not among allow.languages"))
     });
     [
-        public, weaker, wavering, narrowed, idle, tried, uncompiled, made, waived, script, proc,
-        language,
+        public, weaker, wavering, narrowed, idle, tried, uncompiled, made, waived, equivalent,
+        script, proc, language,
     ]
     .into_iter()
     .flatten()

@@ -50,6 +50,7 @@ fn good(plan: &MutationPlan) -> Trial<'_> {
             .map(|i| (i, Fate::Killed(Kill::Value)))
             .collect(),
         waivers: &[],
+        equivalent: BTreeSet::new(),
     }
 }
 

@@ -47,6 +47,7 @@ fn all_killed<'a>(plan: &'a MutationPlan, waivers: &'a [Waiver]) -> Trial<'a> {
         placebos: plan.placebos.iter().map(|p| (*p, Fate::Survived)).collect(),
         fates: plan.viable().map(killed).collect(),
         waivers,
+        equivalent: BTreeSet::new(),
     }
 }
 

@@ -17,6 +17,10 @@ pub struct BuildOrder {
     /// The mutation guard. Every build links it, so that all builds of a flight share their flags
     /// and with them their compiled dependencies.
     pub guard: Guard,
+    /// Whether only the program's bytes are asked for: it is optimised as far as the compiler can,
+    /// with the same checks, and keeps each function of it as it is for any caller.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optimized: bool,
 }
 
 /// What of the tree becomes the program.

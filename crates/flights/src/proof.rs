@@ -84,6 +84,10 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
     }
     let lines = &mutation.lines;
     for (count, what) in [
+        (
+            mutation.equivalent,
+            "mutants no case notices: that they change nothing is the word of one compiler",
+        ),
         (lines.unjudged, "changed lines no mutant can judge"),
         (
             lines.not_compiled,

@@ -16,7 +16,7 @@ use crate::diagnostics::Messages;
 use crate::observe::limit;
 use crate::upload::{self, execute, promote};
 use crate::{LimitEvents, Session, SessionCode, SessionError};
-use command::{GUARD_DIR, LINKER, check_guard, guard_path};
+use command::{GUARD_DIR, LINKER, WHOLE, check_guard, guard_path};
 use flightproof_archive::paws;
 use flightproof_core::{Digest, RelPath, escape};
 use flightproof_evidence::{
@@ -187,7 +187,7 @@ impl Workshop {
         // The library names the guard in its own metadata once it holds mutants.
         let guards = format!("dependency={GUARD_DIR}");
         let guard = guard_path(&order.guard);
-        let args = [
+        let mut args = vec![
             "--crate-name=driver",
             "--edition=2024",
             "-C",
@@ -206,6 +206,11 @@ impl Workshop {
             &program,
             &file,
         ];
+        if order.optimized {
+            args.extend(WHOLE);
+            // Debug assertions, and the checks with them, stay on as they are without optimisation.
+            args.extend(["-C", "opt-level=3", "-C", "debug-assertions=on"]);
+        }
         let outcome = execute(session, command::compiler(&args, self.wall_ms))?;
         let messages = Messages::parse_rustc(&outcome.stderr);
         Ok(self.answered(session, &outcome, messages)?.map(|_| program))
@@ -296,6 +301,7 @@ mod tests {
                 name: "guard_0".to_owned(),
                 source: String::new(),
             },
+            optimized: false,
         }
     }
 
@@ -440,6 +446,30 @@ mod tests {
         assert_eq!(
             exec.env["CARGO_ENCODED_RUSTFLAGS"],
             "--cap-lints\x1fallow\x1f-C\x1flink-arg=-fuse-ld=bfd\x1f--extern\x1fguard_0=/flight/target/guard/libguard_0.rlib\x1f-L\x1fdependency=/flight/target/guard"
+        );
+    }
+
+    #[test]
+    fn a_program_for_comparison_is_optimised_with_the_checks_of_the_judged_one() {
+        let judged = command::cargo(&order(), 1000);
+        let compared = command::cargo(
+            &BuildOrder {
+                optimized: true,
+                ..order()
+            },
+            1000,
+        );
+        let more = compared
+            .args
+            .iter()
+            .filter(|arg| !judged.args.contains(arg));
+        let more: Vec<&str> = more.map(String::as_str).collect();
+        assert_eq!(more, ["profile.dev.opt-level=3", "profile.dev.lto=\"off\""]);
+        let flags = "CARGO_ENCODED_RUSTFLAGS";
+        let own = &judged.env[flags];
+        assert_eq!(
+            compared.env[flags].strip_prefix(own.as_str()),
+            Some("\x1f-C\x1fcodegen-units=1\x1f-C\x1flink-dead-code\x1f-C\x1fstrip=symbols")
         );
     }
 }

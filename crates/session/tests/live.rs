@@ -31,6 +31,7 @@ fn binary(name: &str) -> BuildOrder {
         },
         overlay: BTreeMap::new(),
         guard: guard(),
+        optimized: false,
     }
 }
 
@@ -564,4 +565,98 @@ fn the_limits_and_umask_of_the_starting_shell_are_not_those_of_the_session() {
             .len(),
         1
     );
+}
+
+/// Two bodies of a function.
+type Pair = (&'static str, &'static str);
+
+/// The same for every caller, whatever the machine: blanks make them of one length.
+const SAME: [Pair; 7] = [
+    ("(x) >= (1)", "(x) >  (0)"),
+    ("(x) <  (1)", "(x) == (0)"),
+    ("(x + 0) > 3", "(x - 0) > 3"),
+    ("(v.len()) == (0)", "(v.len()) <  (1)"),
+    (
+        "let mut b = 0; for n in v { if *n >  b { b = *n } } b == x",
+        "let mut b = 0; for n in v { if *n >= b { b = *n } } b == x",
+    ),
+    (
+        "let mut i = 0; while i <  v.len() { if v[i] == x { return true } i += 1 } false",
+        "let mut i = 0; while i != v.len() { if v[i] == x { return true } i += 1 } false",
+    ),
+    (
+        "let mut n = v.len(); n = 7; n > 9",
+        "let mut n = 1234567; n = 7; n > 9",
+    ),
+];
+
+/// Each differs for some caller, in a number, a text, a table, or in a check that this profile makes.
+const OTHER: [Pair; 9] = [
+    ("f64::from(x) * 0.1 > 2.0", "f64::from(x) * 0.2 > 2.0"),
+    ("f64::from(x) * 1.0 > 2.0", "f64::from(x) + 1.0 > 2.0"),
+    ("x.to_string() == \"12\"", "x.to_string() == \"13\""),
+    (
+        "[1u32, 2, 3, 4][x as usize & 3] > 2",
+        "[1u32, 2, 3, 5][x as usize & 3] > 2",
+    ),
+    (
+        "assert!(x != 9, \"nine\"); true",
+        "assert!(x != 9, \"none\"); true",
+    ),
+    ("(x) >  (1)", "(x) >= (1)"),
+    ("x + 1 > x", "true     "),
+    ("debug_assert!(x > 3); true", "debug_assert!(x > 4); true"),
+    (
+        "if cfg!(debug_assertions) { x > 3 } else { true }",
+        "if cfg!(debug_assertions) { x > 4 } else { true }",
+    ),
+];
+
+#[test]
+fn a_program_for_comparison_is_the_same_exactly_where_no_caller_could_tell() {
+    let site = Site::new();
+    let mut session = site.open();
+    // Called with numbers that decide.
+    let main = "fn main() { println!(\"{}\", demo::judged(9, &[9])); }\n";
+    let text = |body: &str| {
+        format!(
+            "#[inline(never)] pub fn judged(x: u32, v: &[u32]) -> bool {{ let _ = (x, v); {body} }}\n"
+        )
+    };
+    let own = text("true");
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("src/lib.rs", own.as_str()),
+        ("src/main.rs", main),
+    ];
+    let mut order = binary("demo");
+    let mut workshop = built(&mut session, &files, &order);
+    order.optimized = true;
+    let driver = BuildTarget::Driver {
+        package: None,
+        source: main.as_bytes().into(),
+    };
+    for target in [order.target.clone(), driver] {
+        order.target = target;
+        let mut digest = |body: &str| {
+            let file = "src/lib.rs".parse().unwrap();
+            order.overlay = BTreeMap::from([(file, text(body).into_bytes().into())]);
+            match workshop.build(&mut session, &order).unwrap() {
+                BuildAnswer::Built(built) => built.sha256,
+                other => panic!("{body}: {other:?}"),
+            }
+        };
+        for (one, two) in SAME {
+            assert_eq!(digest(one), digest(two), "{one} and {two}");
+        }
+        for (one, two) in OTHER {
+            assert_ne!(digest(one), digest(two), "{one} and {two}");
+        }
+        let (one, _) = SAME[0];
+        let first = digest(one);
+        digest("false");
+        assert_eq!(first, digest(one), "built twice");
+    }
+    assert!(session.close().unwrap().is_clean());
 }

@@ -58,6 +58,8 @@ pub enum MutantFate {
     Survived,
     /// No case noticed it, and the witness's owner accepts that.
     Waived,
+    /// No case noticed it, and it is the same program.
+    Equivalent,
     /// The compiler refused it.
     Unviable,
     /// It was not tried, or not to the end.
@@ -86,6 +88,9 @@ impl Certification<'_> {
                 _ if !mutant.viable => MutantFate::Unviable,
                 Some(Fate::Killed(kill)) => MutantFate::Killed(kill.name()),
                 Some(Fate::Survived) if waived(&mutant.id) => MutantFate::Waived,
+                Some(Fate::Survived) if self.comparison.equivalent.contains(&index) => {
+                    MutantFate::Equivalent
+                }
                 Some(Fate::Survived) => MutantFate::Survived,
                 Some(Fate::NotLoaded | Fate::Starved | Fate::NotRun) | None => MutantFate::Untried,
             };

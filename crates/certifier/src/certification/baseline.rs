@@ -24,6 +24,7 @@ impl<'a> Certification<'a> {
                 target: self.target.clone(),
                 overlay: self.witness.laid_over(BTreeMap::new()),
                 guard: self.plan.guard.clone(),
+                optimized: false,
             }),
         }
     }

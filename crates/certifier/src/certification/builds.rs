@@ -25,7 +25,7 @@ impl Certification<'_> {
         match (self.turns.get(turn), &self.rewrites) {
             (Some(_), None) => Step::Try { turn, at: 0 },
             (Some(_), Some(_)) => Step::BuildOne { turn },
-            (None, None) => Step::Done,
+            (None, None) => self.compare_survivors(),
             (None, Some(rewrites)) => {
                 let weak = rewrites.weak(&self.plan, &self.fates);
                 self.plan.unjudged.extend(weak);

@@ -28,8 +28,9 @@ impl Certification<'_> {
                 .iter()
                 .map(|(kill, n)| (kill.name().to_owned(), *n))
                 .collect(),
-            survived: (tally.generated - tally.unviable) - killed - tally.waived,
+            survived: (tally.generated - tally.unviable) - killed - tally.waived - tally.equivalent,
             waived: self.waived(|waiver| !self.plan.is_unjudged(waiver)),
+            equivalent: tally.equivalent,
             unjudged: self.waived(|waiver| self.plan.is_unjudged(waiver)),
             lines: self.lines_claim(),
         })

@@ -36,6 +36,7 @@ impl DifferentialTrial {
                 target: witness.target()?,
                 overlay: BTreeMap::new(),
                 guard: plan.guard,
+                optimized: false,
             }),
             inputs: witness.inputs(salt),
         })

@@ -12,6 +12,7 @@ mod differential;
 mod lines;
 mod suite;
 mod turns;
+mod twins;
 
 pub use account::{Account, MutantAccount, MutantFate, SilentLine};
 pub use baseline::{BaselineTrial, Trial as BaselineQuestions};
@@ -39,6 +40,7 @@ use flightproof_evidence::{
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use turns::{Trying, turns};
+use twins::{Comparison, Stage};
 
 /// Longest run of one case of the candidate, milliseconds: a program that is judged by examples
 /// answers one in a moment, and a machine under load still has ten times that.
@@ -125,6 +127,8 @@ pub struct Certification<'a> {
     turns: Vec<Trying>,
     /// Cases, those that killed last first: the next mutant often dies of the same.
     favourites: Vec<usize>,
+    /// Which survivors are the same program.
+    comparison: Comparison,
     /// The case that ended it.
     missed: Option<Missed>,
 }
@@ -149,6 +153,8 @@ enum Step {
         turn: usize,
         at: usize,
     },
+    /// A survivor is held against the original, as programs.
+    Compare(Stage),
     Done,
 }
 
@@ -247,6 +253,7 @@ impl<'a> Certification<'a> {
             fates: BTreeMap::new(),
             turns: Vec::new(),
             favourites: (0..cases).collect(),
+            comparison: Comparison::default(),
             missed: None,
         })
     }
@@ -280,6 +287,7 @@ impl<'a> Certification<'a> {
                 let run = case_run(self.witness, case, MUTANTS, selector);
                 Some(Ask::Run(Box::new(run)))
             }
+            Step::Compare(stage) => self.comparing(*stage),
             Step::Done => None,
         }
     }
@@ -290,9 +298,11 @@ impl<'a> Certification<'a> {
             Step::Build => Gate::Build,
             Step::Pass { number: 0, .. } => Gate::Correctness,
             Step::Pass { .. } => Gate::Determinism,
-            Step::BuildMutants { .. } | Step::BuildOne { .. } | Step::Try { .. } | Step::Done => {
-                Gate::Mutation
-            }
+            Step::BuildMutants { .. }
+            | Step::BuildOne { .. }
+            | Step::Try { .. }
+            | Step::Compare(_)
+            | Step::Done => Gate::Mutation,
         }
     }
 
@@ -324,6 +334,7 @@ impl<'a> Certification<'a> {
             (Step::Try { turn, at }, Told::Ran(observation)) => {
                 self.tried(turn, at, &observation)?
             }
+            (Step::Compare(stage), told) if stage.is_answer(&told) => self.compared(stage, told),
             (_, _) => {
                 return Err(Failure {
                     gate: Gate::Build,
@@ -381,6 +392,7 @@ impl<'a> Certification<'a> {
             target: self.target.clone(),
             overlay: self.witness.laid_over(overlay),
             guard: self.plan.guard.clone(),
+            optimized: false,
         }
     }
 
@@ -597,6 +609,7 @@ impl<'a> Certification<'a> {
             placebos: self.placebos.clone(),
             fates: self.fates.clone(),
             waivers: &self.waivers,
+            equivalent: self.comparison.equivalent.clone(),
         }
     }
 

@@ -30,6 +30,7 @@ impl SuiteTrial {
                 target: witness.target()?,
                 overlay: witness.laid_over(BTreeMap::new()),
                 guard: plan.guard,
+                optimized: false,
             }),
             witness,
         })

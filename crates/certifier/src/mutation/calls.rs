@@ -65,6 +65,7 @@ impl Walker<'_> {
                 original: own.to_owned(),
                 replacement: replacement.to_owned(),
                 code: format!("({}) {sign} 1", self.slice(span.clone())),
+                own: Some(format!("({})", self.slice(span.clone()))),
             };
             self.guess(|walker| walker.region(span, offer));
         }
@@ -97,6 +98,7 @@ impl Walker<'_> {
                     original: shown(&written),
                     replacement: shown(&changed),
                     code: format!("{before}{changed}{after}"),
+                    own: None,
                 };
                 self.region(span.clone(), offer);
             }

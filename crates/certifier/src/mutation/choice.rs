@@ -258,6 +258,7 @@ impl Walker<'_> {
                 original: shown(self.slice(span.clone())),
                 replacement: "nothing".to_owned(),
                 code: "false".to_owned(),
+                own: None,
             };
             let touched = self.index.touches(&span, self.changed);
             if arm.guard.is_some() || takes_all(arm) || !touched || !self.room(&offer) {

@@ -32,6 +32,7 @@ mod syntax;
 mod tally;
 mod tested;
 mod text;
+mod twin;
 mod values;
 mod walker;
 
@@ -49,6 +50,7 @@ pub use survey::Silence;
 pub(crate) use syntax::{is_test_only, takes_expressions};
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 pub(crate) use tally::{unchanged_control, unnoticed_placebo};
+pub(crate) use twin::Twins;
 
 /// Most mutants of one change. A program of this many is still built in seconds; a change that
 /// needs more is too large to be judged as one.

@@ -143,6 +143,7 @@ impl Walker<'_> {
             original,
             replacement: "end".to_owned(),
             code: format!("::{}::end()", self.guard),
+            own: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::source::Surveyed;
 use super::survey::{Alternative, EffectForm, Function, Silence};
 use super::syntax::one_line;
 use super::text::{first_item, split_prefix};
+use super::twin::Site;
 use super::{MAX_CODE_BYTES, MAX_MUTANTS, MAX_SURVEYED};
 use crate::population::OPERATOR_SET;
 use crate::tokens::with_tokens;
@@ -175,6 +176,8 @@ pub struct MutationPlan {
     /// Version of the set of operators.
     pub operator_set: &'static str,
     pub(super) rendered: BTreeMap<RelPath, FileLayout>,
+    /// Where mutants stand that can be compared with the original as programs, by index.
+    pub(super) sites: BTreeMap<usize, Site>,
     input: MutationInput,
     chosen: Chosen,
 }
@@ -230,6 +233,7 @@ impl MutationPlan {
             code: BTreeMap::new(),
             operator_set,
             rendered: BTreeMap::new(),
+            sites: BTreeMap::new(),
             chosen: Chosen::default(),
             input,
         }
@@ -318,6 +322,12 @@ impl MutationPlan {
         all.filter(|(_, m)| m.viable).map(|(index, _)| index)
     }
 
+    /// The text of a changed file.
+    pub(super) fn edited(&self, path: &RelPath) -> Option<&str> {
+        let file = self.input.files.iter().find(|file| file.path == *path)?;
+        std::str::from_utf8(&file.text).ok()
+    }
+
     pub(super) fn seed(&self) -> &[u8; 32] {
         &self.input.seed
     }
@@ -334,6 +344,7 @@ impl MutationPlan {
             code: BTreeMap::new(),
             operator_set: OPERATOR_SET,
             rendered: BTreeMap::new(),
+            sites: BTreeMap::new(),
             chosen,
             input: MutationInput {
                 files: Vec::new(),
@@ -373,6 +384,9 @@ impl MutationPlan {
             .extend(self.silent_lines(file, &surveyed, first));
         self.note_unjudged(file, &surveyed);
         self.note_owned_up(file, &surveyed, first);
+        if self.input.purpose == Purpose::Gate {
+            self.note_sites(&surveyed, first);
+        }
         if spots.is_empty() {
             return Ok(());
         }

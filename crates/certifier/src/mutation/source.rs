@@ -10,6 +10,7 @@ use super::survey::{LineIndex, Silence, Survey};
 use super::syntax::is_test_only;
 use super::tested::example_lines;
 use super::text::{code_lines, doc_lines, first_item, meant_lines, split_prefix};
+use super::twin::{Standing, names_place};
 use super::walker::Walker;
 use crate::tokens::with_tokens;
 use crate::{CertifierCode, CertifierError};
@@ -28,6 +29,10 @@ pub(super) struct Surveyed {
     pub(super) examples: BTreeSet<u32>,
     /// Lines under a condition that does not certainly hold.
     pub(super) conditional: Conditional,
+    /// What stands alone in a program.
+    pub(super) standing: Standing,
+    /// The program may hold text or places of this file.
+    pub(super) names_place: bool,
     /// The whole file is for tests only: its tripwire goes here.
     file_gate: Option<usize>,
     purpose: Purpose,
@@ -132,6 +137,8 @@ impl Surveyed {
                 file_gate: first_item
                     .filter(|_| closed && file.role != FileRole::BuildTime)
                     .filter(|_| purpose == Purpose::Gate),
+                standing: Standing::of(&parsed),
+                names_place: names_place(&tokens),
                 conditional,
                 meant,
                 purpose,

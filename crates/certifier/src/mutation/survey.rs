@@ -45,6 +45,8 @@ pub(super) struct Alternative {
     pub(super) replacement: String,
     /// The code that is rendered.
     pub(super) code: String,
+    /// The original in the form of the code, where its text has another.
+    pub(super) own: Option<String>,
     pub(super) function: String,
     /// Offered by a name alone. Where the compiler refuses it, the name meant something else, and
     /// nothing is said of the line.

@@ -152,10 +152,12 @@ pub struct Trial<'a> {
     pub fates: BTreeMap<usize, Fate>,
     /// Accepted survivors.
     pub waivers: &'a [Waiver],
+    /// Survivors that the compiler made the original's program of, by index.
+    pub equivalent: BTreeSet<usize>,
 }
 
 /// The outcome of mutation, in integers. Every mutant is counted once in
-/// `killed + waived + unviable == generated`.
+/// `killed + waived + equivalent + unviable == generated`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Mutants made.
@@ -166,6 +168,8 @@ pub struct Tally {
     pub killed: BTreeMap<Kill, u64>,
     /// Survivors that a waiver accepts.
     pub waived: u64,
+    /// Survivors that are no other program than the original.
+    pub equivalent: u64,
     /// Made and refused mutants by family. Where build scripts or procedural macros ran, the
     /// share of refused ones must be bounded: they can make the compiler say anything.
     pub families: BTreeMap<Operator, FamilyCount>,
@@ -199,13 +203,15 @@ impl Trial<'_> {
         self.controls()?;
         let survivors = self.survivors()?;
         let waived = self.waive(&survivors)?;
-        self.none_left(survivors.difference(&waived).copied())?;
+        let open: BTreeSet<usize> = &survivors - &waived;
+        self.none_left(open.difference(&self.equivalent).copied())?;
         if tally.killed.get(&Kill::Value).copied().unwrap_or(0) == 0 {
             let detail = format!("{} mutants, none killed by its answer", tally.generated);
             return Err(CertifierCode::NoKillByValue.refuse(detail).into());
         }
         Ok(Tally {
             waived: waived.len() as u64,
+            equivalent: open.intersection(&self.equivalent).count() as u64,
             ..tally
         })
     }
@@ -335,6 +341,17 @@ impl Trial<'_> {
             }
         }
         Ok(waived)
+    }
+
+    /// Survivors that nobody accepts. None where the trial is void.
+    pub(crate) fn open(&self) -> BTreeSet<usize> {
+        let Ok(survivors) = self.survivors() else {
+            return BTreeSet::new();
+        };
+        match self.waive(&survivors) {
+            Ok(waived) => &survivors - &waived,
+            Err(_) => BTreeSet::new(),
+        }
     }
 
     fn none_left(&self, survivors: impl Iterator<Item = usize>) -> Result<(), Refusal> {

@@ -67,6 +67,8 @@ pub(super) struct Offer {
     pub(super) original: String,
     pub(super) replacement: String,
     pub(super) code: String,
+    /// The original in the form of the code, where its text has another.
+    pub(super) own: Option<String>,
 }
 
 impl Walker<'_> {
@@ -107,6 +109,7 @@ impl Walker<'_> {
             original: offer.original,
             replacement: offer.replacement,
             code: one_line(offer.code),
+            own: offer.own.map(one_line),
             function: self.path.join("::"),
             guessed: self.guessing,
             fallback: false,
@@ -138,6 +141,7 @@ impl Walker<'_> {
                 EffectForm::Statement => String::new(),
                 EffectForm::UnusedValue => "::core::option::Option::None".to_owned(),
             },
+            own: None,
         };
         if !self.index.touches(&span, self.changed) || !self.room(&offer) {
             return;
@@ -204,6 +208,7 @@ impl Walker<'_> {
                 original: sig.ident.to_string(),
                 code,
                 replacement,
+                own: None,
             };
             if squeezed(&offer.replacement) == own || !self.room(&offer) {
                 continue;
@@ -257,6 +262,7 @@ impl Walker<'_> {
                 original: shown(self.slice(span.clone())),
                 replacement: constant.to_owned(),
                 code: constant.to_owned(),
+                own: None,
             };
             self.region(span.clone(), offer);
         }
@@ -270,6 +276,7 @@ impl Walker<'_> {
             original: shown(self.slice(span.clone())),
             replacement: replacement.to_owned(),
             code: code.to_owned(),
+            own: None,
         };
         self.guess(|walker| walker.region(span, offer));
     }
@@ -290,6 +297,7 @@ impl Walker<'_> {
                 original: own.to_owned(),
                 replacement: format!("{side} operand"),
                 code: self.slice(operand.span().byte_range()).to_owned(),
+                own: None,
             };
             self.region(span.clone(), offer);
         }
@@ -305,6 +313,7 @@ impl Walker<'_> {
                 original: self.slice(unit.span.clone()).to_owned(),
                 code: format!("{replacement}{tail}"),
                 replacement,
+                own: None,
             };
             self.region(span.clone(), offer);
         }
@@ -323,6 +332,7 @@ impl Walker<'_> {
             original: sign.to_owned(),
             replacement: "nothing".to_owned(),
             code: self.slice(node.expr.span().byte_range()).to_owned(),
+            own: None,
         };
         self.region(span, offer);
     }
@@ -614,6 +624,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
                 original: own.to_owned(),
                 replacement: (*other).to_owned(),
                 code: format!("({left}) {other} ({right})"),
+                own: Some(format!("({left}) {own} ({right})")),
             };
             self.region(span.clone(), offer);
         }
@@ -653,6 +664,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
                 original: shown(self.slice(span.clone())),
                 code: replacement.clone(),
                 replacement,
+                own: None,
             };
             self.region(span.clone(), offer);
         }

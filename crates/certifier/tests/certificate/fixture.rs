@@ -278,6 +278,7 @@ fn mutation() -> MutationClaim {
             source: Digest::of(b"source"),
             reason: "equivalent: d is always even".to_owned(),
         }],
+        equivalent: 0,
         unjudged: Vec::new(),
         lines: LinesClaim {
             changed: 9,

@@ -108,6 +108,17 @@ fn a_policy_decides_what_may_have_happened() {
     assert!(verdict_under(&envelope, &lenient).is_ok());
     let silent = named("rust-4", json!("build-per-mutant"));
     assert_eq!(refused(&silent), CertifierCode::Inconsistent);
+    // One of the killed is the same program instead.
+    let mut mutation = honest()["predicate"]["inputs"]["mutation"].clone();
+    mutation["equivalent"] = json!(1);
+    let envelope = with(&format!("{inputs}/mutation"), mutation.clone());
+    assert_eq!(refused(&envelope), CertifierCode::Inconsistent);
+    mutation["killedBy"]["value"] = json!(6);
+    let envelope = with(&format!("{inputs}/mutation"), mutation);
+    assert_eq!(refused(&envelope), CertifierCode::EquivalentTooMany);
+    let mut lenient = policy_json();
+    lenient["allow"] = json!({"waivers_max": 1, "equivalent_max": 1});
+    assert!(verdict_under(&envelope, &lenient).is_ok());
     let mut strict = policy_json();
     strict["allow"] = json!({});
     assert_eq!(

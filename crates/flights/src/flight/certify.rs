@@ -69,6 +69,7 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
             "narrowed": predicate.inputs.capture.narrowed.is_some(),
             "waivers_max": predicate.inputs.mutation.waived.len()
                 + predicate.inputs.mutation.unjudged.len(),
+            "equivalent_max": predicate.inputs.mutation.equivalent,
             "public_witness": predicate.inputs.witness.public,
         },
     })

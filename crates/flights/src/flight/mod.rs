@@ -104,8 +104,12 @@ impl Proven {
             };
             return format!("{head} certified: {cases} cases{why}{unseen}{narrowed}");
         }
+        let equivalent = match mutation.equivalent {
+            0 => String::new(),
+            proven => format!(", {proven} equivalent"),
+        };
         format!(
-            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{unseen}{narrowed}",
+            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{equivalent}{unseen}{narrowed}",
             mutation.killed_by.values().sum::<u64>(),
             mutation.viable,
             mutation.waived.len() + mutation.unjudged.len()

@@ -99,6 +99,10 @@ fn status(fate: MutantFate) -> (&'static str, &'static str) {
         MutantFate::Killed(class) => ("Killed", class),
         MutantFate::Survived => ("Survived", "no case noticed it"),
         MutantFate::Waived => ("Ignored", "waived by the witness's owner"),
+        MutantFate::Equivalent => (
+            "Ignored",
+            "equivalent: compiled alone, it is the same program",
+        ),
         MutantFate::Unviable => ("CompileError", "the compiler refused it"),
         MutantFate::Untried => ("Pending", "not tried, or not to the end"),
     }
@@ -170,6 +174,7 @@ mod tests {
             (MutantFate::Killed("fuel"), "Timeout"),
             (MutantFate::Survived, "Survived"),
             (MutantFate::Waived, "Ignored"),
+            (MutantFate::Equivalent, "Ignored"),
             (MutantFate::Unviable, "CompileError"),
             (MutantFate::Untried, "Pending"),
         ];

@@ -179,10 +179,12 @@ fn said(
     let survived = count(|f| f == MutantFate::Survived);
     let killed = count(|f| matches!(f, MutantFate::Killed(_)));
     let waived = count(|f| f == MutantFate::Waived);
+    let equivalent = count(|f| f == MutantFate::Equivalent);
     let untried = count(|f| f == MutantFate::Untried);
     match row.kind {
         _ if survived > 0 => badge("bad", &format!("✗ {survived} survived")),
         _ if waived > 0 => badge("warn", &format!("{waived} waived")),
+        _ if equivalent > 0 => badge("warn", &format!("{equivalent} equivalent")),
         _ if untried > 0 => badge("plain", &format!("{untried} not tried")),
         _ if killed > 0 => badge("good", &format!("✓ {killed} killed")),
         Kind::Added if row.text.trim().is_empty() => String::new(),
@@ -206,6 +208,7 @@ fn fate(fate: MutantFate) -> String {
         MutantFate::Killed(class) => format!("killed by {class}"),
         MutantFate::Survived => "<strong>survived</strong>".to_owned(),
         MutantFate::Waived => "survived, waived".to_owned(),
+        MutantFate::Equivalent => "survived, and is the same program".to_owned(),
         MutantFate::Unviable => "does not compile".to_owned(),
         MutantFate::Untried => "not tried".to_owned(),
     }

@@ -186,6 +186,7 @@ impl Order {
                     target,
                     overlay,
                     guard,
+                    optimized: false,
                 }))
             }
         })

@@ -10,6 +10,7 @@ mod bundle;
 mod certify;
 mod differential;
 mod environment;
+mod equivalent;
 mod explain;
 mod files;
 mod forge;

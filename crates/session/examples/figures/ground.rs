@@ -145,6 +145,7 @@ pub(crate) fn build(session: &mut dyn Session) -> Outcome {
             name: "guard_1f".to_owned(),
             source: "pub fn active() -> u64 { 0 }".to_owned(),
         },
+        optimized: false,
     };
     match workshop.build(session, &order)? {
         BuildAnswer::Built(_) => Ok(()),

@@ -18,6 +18,19 @@ const FLAG_SEPARATOR: &str = "\x1f";
 /// The system's linker. The toolchain's own one is started by a wrapper that looks for it in
 /// /proc, which a session does not have.
 pub(super) const LINKER: &str = "link-arg=-fuse-ld=bfd";
+/// Flags by which what is known of the callers of a function that is not inlined changes nothing about it
+/// (without `link-dead-code` a function of the crate alone is cut to what its callers hand to it), and by
+/// which a program holds nothing beside what runs.
+pub(super) const WHOLE: [&str; 6] = [
+    "-C",
+    "codegen-units=1",
+    "-C",
+    "link-dead-code",
+    "-C",
+    "strip=symbols",
+];
+/// Where cargo looks for the flags of every crate.
+const RUST_FLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 /// Where the compiled guard lies.
 pub(super) const GUARD_DIR: &str = "/flight/target/guard";
 
@@ -34,7 +47,19 @@ pub(super) fn cargo(order: &BuildOrder, wall_ms: u64) -> Exec {
             }
         }
     }
-    started(&["build"], &args, &order.guard, wall_ms)
+    if !order.optimized {
+        return started(&["build"], &args, &order.guard, wall_ms);
+    }
+    // Checks and debug assertions stay those of the profile.
+    args.extend(["--config", "profile.dev.opt-level=3"]);
+    args.extend(["--config", "profile.dev.lto=\"off\""]);
+    let started = started(&["build"], &args, &order.guard, wall_ms);
+    let mut env = started.env;
+    let whole = WHOLE.map(|flag| format!("{FLAG_SEPARATOR}{flag}")).concat();
+    env.entry(RUST_FLAGS.to_owned())
+        .or_default()
+        .push_str(&whole);
+    Exec { env, ..started }
 }
 
 /// `cargo test --no-run` of named integration tests: the library is built as it is shipped, without its
@@ -88,7 +113,7 @@ fn started(command: &[&str], what: &[&str], guard: &Guard, wall_ms: u64) -> Exec
     ]);
     args.extend(what);
     let mut env = environment();
-    env.insert("CARGO_ENCODED_RUSTFLAGS".to_owned(), flags(guard));
+    env.insert(RUST_FLAGS.to_owned(), flags(guard));
     program("cargo", &args, env, wall_ms)
 }
 

@@ -412,6 +412,7 @@ pub(crate) fn order() -> BuildOrder {
             name: "guard_1f".to_owned(),
             source: "pub fn active() -> u64 { 0 }".to_owned(),
         },
+        optimized: false,
     }
 }
 

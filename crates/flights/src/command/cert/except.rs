@@ -20,7 +20,7 @@ pub(in super::super) struct ExceptArgs {
     #[arg(long = "trust", value_name = "PUB", required = true)]
     trusted: Vec<PathBuf>,
     /// The refusal that is excused: GATE_MISSING, WITNESS_PUBLIC, NARROWED_NOT_ALLOWED,
-    /// UNCOMPILED_NOT_ALLOWED, WAIVERS_TOO_MANY, BUILD_SCRIPT_RAN or PROC_MACRO_RAN.
+    /// UNCOMPILED_NOT_ALLOWED, WAIVERS_TOO_MANY, EQUIVALENT_TOO_MANY, BUILD_SCRIPT_RAN or PROC_MACRO_RAN.
     #[arg(long, value_name = "CODE")]
     code: String,
     /// The gate, for GATE_MISSING.

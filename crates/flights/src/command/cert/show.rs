@@ -203,8 +203,12 @@ fn mutated(inputs: &Inputs) -> String {
     let killed: Vec<String> = killed
         .map(|(class, count)| format!("{count} by {}", escape(class, 40)))
         .collect();
+    let equivalent = match mutation.equivalent {
+        0 => String::new(),
+        proven => format!(", {proven} equivalent"),
+    };
     format!(
-        "{} mutants, {} viable; killed {}; {} survived, {} waived, {} places waived unjudged",
+        "{} mutants, {} viable; killed {}; {} survived, {} waived{equivalent}, {} places waived unjudged",
         mutation.generated,
         mutation.viable,
         if killed.is_empty() {
