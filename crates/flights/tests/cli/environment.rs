@@ -17,6 +17,9 @@ pub(crate) fn workspace() -> PathBuf {
         .unwrap()
 }
 
+/// Where a program that counts the lines it runs writes them to.
+pub(crate) const PROFILE: &str = "LLVM_PROFILE_FILE";
+
 /// A temporary tree with everything a run of the program may touch.
 pub(crate) struct Environment {
     dir: TempDir,
@@ -152,6 +155,8 @@ impl Environment {
             .env("GIT_COMMITTER_EMAIL", "author@example.invalid")
             .env("GIT_COMMITTER_DATE", "1700000000 +0000")
             .stdin(Stdio::null());
+        // Where the lines it ran are counted, if they are.
+        command.envs(std::env::var_os(PROFILE).map(|to| (PROFILE, to)));
     }
 
     /// Runs the program.

@@ -1,6 +1,6 @@
 //! What the program says of a machine that lacks something.
 
-use crate::environment::{Environment, workspace};
+use crate::environment::{Environment, PROFILE, workspace};
 use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -150,6 +150,8 @@ fn for_nobody(environment: &Environment) -> Command {
         .env_clear()
         .env("HOME", environment.path("home"))
         .env("TMPDIR", environment.path("tmp"))
+        // A program that counts the lines it runs complains where it cannot write.
+        .env(PROFILE, environment.path("tmp/lines"))
         .env("LC_ALL", "C")
         .current_dir("/")
         .uid(NOBODY)

@@ -1,6 +1,5 @@
 use crate::{SessionCode, SessionError};
 use flightproof_archive::paar;
-use flightproof_core::Digest;
 use flightproof_evidence::RunnerIdentity;
 
 /// Name of the one file of the artifact.
@@ -33,7 +32,7 @@ impl RunnerProgram {
                 Ok(Self {
                     identity: RunnerIdentity {
                         build_id: unpacked.artifact.build_id(),
-                        sha256: Digest::of(bytes),
+                        sha256: file.sha256,
                     },
                     bytes: bytes.to_vec(),
                 })
@@ -47,7 +46,7 @@ impl RunnerProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flightproof_core::CommitId;
+    use flightproof_core::{CommitId, Digest};
 
     fn artifact(name: &str, executable: bool) -> Vec<u8> {
         let origin = paar::Origin {
