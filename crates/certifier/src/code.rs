@@ -31,7 +31,7 @@ flightproof_core::refusal_codes! {
             "a changed source file is too large to be checked", "the work to check a stranger's file is bounded", "split the file into modules";
         /// A changed Rust file that is no UTF-8 or no Rust.
         SourceUnreadable = "SOURCE_UNREADABLE", Input,
-            "a changed source file cannot be read as what it is named", "what the checks cannot read they cannot judge, and the compiler might read it differently", "correct the place that is named; a script line or a byte order mark has to go";
+            "a changed source file cannot be read as what it is named", "what the checks cannot read they cannot judge, and the compiler might read it differently", "correct the place that is named: close every bracket and text; a script line or a byte order mark has to go";
         /// Characters that deceive a reader.
         SourceBidi = "SOURCE_BIDI", Input,
             "a changed source file shows a reader something else than the compiler sees", "invisible, reordering or foreign-looking characters can hide what a change does", "write the character as an escape such as \\u{200d}, and names in ASCII";
@@ -103,7 +103,7 @@ flightproof_core::refusal_codes! {
         // keys
         /// A key file or its bytes cannot be read.
         KeyMalformed = "KEY_MALFORMED", Configuration,
-            "a key cannot be read", "a key that is not exactly one Ed25519 key in PEM could be taken for another", "give a PKCS#8 PEM (secret) or SubjectPublicKeyInfo PEM (public) file, as `flights key new` or `openssl genpkey -algorithm ed25519` write it";
+            "a key cannot be read", "a key that is not exactly one Ed25519 key in PEM could be taken for another", "give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it";
         /// A public key of small or mixed order.
         KeyWeak = "KEY_WEAK", Configuration,
             "a public key is weak", "anybody can make signatures that some verifiers accept under such a key", "ask the signer for a real key; this one was made to deceive";
@@ -174,7 +174,7 @@ flightproof_core::refusal_codes! {
             "a digest of the subject is misspelt", "a digest has one spelling: 64 lower-case hexadecimal digits", "make a new certificate";
         /// The certificate is about another tree.
         SubjectMismatch = "SUBJECT_MISMATCH", Evidence,
-            "the certificate is about another tree", "only the exact bytes that were judged are certified", "verify the tree that was certified, or certify this one";
+            "the certificate is about another tree", "only the exact bytes that were judged are certified", "name a revision with --repo DIR --subject REV: in a directory, build output and files that git does not track count too; or certify this tree";
         /// An input kind is missing.
         InputMissing = "INPUT_MISSING", Evidence,
             "the certificate lacks an input", "every kind of evidence must be on it, or something was never shown", "make a new certificate";
@@ -342,13 +342,13 @@ flightproof_core::refusal_codes! {
             "the build hit a limit of its session", "a build without end would hold the machine", "make the build smaller, or have the operator raise the limit";
         /// Standard output is not the expected one.
         CaseStdoutMismatch = "CASE_STDOUT_MISMATCH", Input,
-            "a case gave another answer on standard output", "the witness expects exactly one answer", "compare the program's behaviour with what the witness's owner asked for";
+            "a case gave another answer on standard output", "the witness expects exactly one answer", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
         /// Standard error lacks the expected text.
         CaseStderrMismatch = "CASE_STDERR_MISMATCH", Input,
-            "a case lacks the expected text on standard error", "the witness expects a certain message", "compare the program's behaviour with what the witness's owner asked for";
+            "a case lacks the expected text on standard error", "the witness expects a certain message", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
         /// The exit status is not the expected one.
         CaseExitMismatch = "CASE_EXIT_MISMATCH", Input,
-            "a case ended with another exit status", "the witness expects exactly one; a panic ends with 101", "compare the program's behaviour with what the witness's owner asked for";
+            "a case ended with another exit status", "the witness expects exactly one; a panic ends with 101", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
         /// A signal ended a case.
         CaseSignalled = "CASE_SIGNALLED", Input,
             "a signal ended a case", "a crash is no answer", "look for an abort, a stack overflow or an arithmetic trap";

@@ -120,11 +120,17 @@ impl Refusal {
         self.explanation.fault.exit()
     }
 
-    /// The same refusal with further lines, each escaped and cut to 400 bytes, at most 24.
+    /// The same refusal with further lines, each escaped and cut to 400 bytes, at most 24, and how many
+    /// more there were.
     #[must_use]
     pub fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
-        self.notes
-            .extend(notes.into_iter().take(24).map(|n| crate::escape(n, 400)));
+        let mut notes = notes.into_iter();
+        let shown = notes.by_ref().take(24);
+        self.notes.extend(shown.map(|n| crate::escape(n, 400)));
+        match notes.count() {
+            0 => {}
+            more => self.notes.push(format!("and {more} more")),
+        }
         self
     }
 }

@@ -141,7 +141,7 @@ flightproof_core::refusal_codes! {
             "cases of the witness contradict each other, or do not answer the same way each time", "no program can meet two answers to one question, and a case that wavers accuses the innocent", "take the cases that are named out of the witness, or correct them";
         /// No test passes without a mutant.
         NothingJudges = "NOTHING_JUDGES", NothingRan,
-            "no test or case passes without a mutant", "what fails anyway notices nothing", "make the tests pass; in a session there is no network, no other program, no /proc, and of the tree only what git would track";
+            "no test or case passes without a mutant", "what fails anyway, or is not there, notices nothing", "write tests if there are none, or judge by a witness (--witness FILE); else make them pass: in a session there is no network, no other program, no /proc, and of the tree only what git would track";
         /// A file the command needs cannot be read.
         FileUnreadable = "FILE_UNREADABLE", Usage,
             "a file named on the command line cannot be read", "nothing is assumed in its place", "check the path";
@@ -159,7 +159,7 @@ flightproof_core::refusal_codes! {
             "the certificate is not of this request", "a certificate lets in one commit, on one baseline, into one branch of one repository", "compare what is named here with --name, --branch, --baseline and --policy; for another request certify the commit again";
         /// A certificate that lets nothing in by itself.
         CertificateHeld = "CERTIFICATE_HELD", Policy,
-            "the certificate is held: it does not let its commit in by itself", "who made it did not say where the commit goes", "certify the commit again with --admit BRANCH";
+            "the certificate is held: it does not let its commit in by itself", "who made it did not say where the commit goes", "let it in where it was certified with `flights admit`, or certify it again with --admit BRANCH";
         /// A policy that leaves it open who signs.
         PolicyUnpinned = "POLICY_UNPINNED", Policy,
             "the policy does not name the keys that may sign", "whoever has any key would let commits in", "name the ids of the keys under \"keys\" in the policy";

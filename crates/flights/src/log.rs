@@ -7,7 +7,7 @@ use flightproof_certifier::key::SecretKey;
 use flightproof_certifier::log::{
     Checkpoint, Entry, Event, LogKey, LogName, Proof, Tree, stale_parts,
 };
-use flightproof_core::{CommitId, Digest, Moment, Refusal};
+use flightproof_core::{CommitId, Digest, Exit, Moment, Refusal};
 use rustix::fs::FlockOperation;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,20 +161,31 @@ pub fn note(event: Event, repository: &str, candidate: &str) -> Result<u64, Refu
 }
 
 /// Which attempt at a repository begins now, from 1: one more than were refused on this machine, under
-/// whatever name, since a commit of it was certified. A name is the author's to choose.
+/// whatever name, since a commit of it was let in. A name is the author's to choose, and so is a commit
+/// that is certified and goes nowhere.
 ///
 /// # Errors
 /// As [`Log::open`].
 pub fn attempt(repository: &str) -> Result<u64, Refusal> {
     let entries = Log::open()?.entries()?;
     let of_repository = entries.iter().rev().filter(|e| e.repository == repository);
-    let since = of_repository.take_while(|e| !matches!(e.event, Event::Certified { .. }));
+    let since = of_repository.take_while(|e| !matches!(e.event, Event::Admitted { .. }));
     let refused = since.filter(|entry| matches!(entry.event, Event::Refused { .. }));
     Ok(refused.count() as u64 + 1)
 }
 
-/// A refusal, once it is in the log. If it cannot be written there, it says so.
+/// A refusal, once it is in the log. If it cannot be written there, it says so. What says nothing of the
+/// commit, such as a wrong passphrase or a missing program, does not stand there.
 pub fn refused(stage: &str, refusal: Refusal, repository: &str, candidate: &str) -> Refusal {
+    let judged = [
+        Exit::Refused,
+        Exit::Mismatch,
+        Exit::HostileAdmitted,
+        Exit::Policy,
+    ];
+    if !judged.contains(&refusal.exit()) {
+        return refusal;
+    }
     let event = Event::Refused {
         stage: stage.to_owned(),
         code: refusal.code().to_owned(),

@@ -353,12 +353,30 @@ static UNPRINTED: AtomicBool = AtomicBool::new(false);
 /// other failure shows in the exit status.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
+    let json = text.starts_with('{').then(|| spelt(text));
+    let text = json.as_deref().unwrap_or(text);
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             UNPRINTED.store(true, Ordering::Relaxed);
         }
         _ => {}
     }
+}
+
+/// A JSON document whose texts do nothing to a terminal: what is neither ASCII nor a letter or a digit of
+/// some script is spelt by its number, which means the same.
+fn spelt(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_ascii() || plain(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            let units = c.encode_utf16(&mut units).iter();
+            out.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    out
 }
 
 /// The exit status after everything was printed: success only if it was.
@@ -453,7 +471,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_was_stopped() {
+    fn texts_of_a_document_mean_the_same_and_do_nothing_to_a_terminal() {
+        let hostile = ['\u{9b}', '\u{202e}', '\u{200b}', '\u{2028}', '\u{1f600}'];
+        let told = serde_json::json!({"größe": format!("é\\{}", String::from_iter(hostile))});
+        let spelt = spelt(&told.to_string());
+        assert!(!spelt.contains(hostile));
+        assert!(spelt.contains("größe") && spelt.contains("\\ud83d\\ude00"));
+        let read: serde_json::Value = serde_json::from_str(&spelt).unwrap();
+        assert_eq!(read, told);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_stops_a_command_and_refuses_nothing() {
         for explanation in registry::all() {
             let verdict = Verdict {
                 code: Some(explanation.code.to_owned()),

@@ -1,7 +1,7 @@
 //! Where things are kept on the host: state, keys, toolchain, temporary folder.
 
 use crate::FlightsCode;
-use flightproof_core::Refusal;
+use flightproof_core::{Refusal, escape};
 use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
@@ -194,10 +194,15 @@ fn default_sysroot() -> Result<PathBuf, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     match text.trim() {
         path if output.status.success() && path.starts_with('/') => Ok(PathBuf::from(path)),
-        _ => Err(format!(
-            "rustc --print sysroot ended with {}",
-            output.status
-        )),
+        _ => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().next().unwrap_or_default();
+            Err(format!(
+                "rustc --print sysroot ended with {}: {}",
+                output.status,
+                escape(said, 200)
+            ))
+        }
     }
 }
 

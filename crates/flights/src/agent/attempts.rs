@@ -16,7 +16,6 @@ use flightproof_agent::{
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::feedback::Missed;
 use flightproof_certifier::spend::{self, RunSpend, TokenCounts};
-use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
 use flightproof_core::{Code, Digest, Exit, Fault, MicroUsd, Refusal, Verdict};
 use flightproof_evidence::Captured;
 use flightproof_frame::protocol::{PROVIDER_PORT, layout};
@@ -342,20 +341,9 @@ impl Sortie<'_> {
             refusal,
         };
         let certificate = flight::certify(proven, key).map_err(at_certify)?;
-        let subject = ExpectedSubject {
-            snapshot: proven.captured.snapshot,
-            kept: proven.captured.kept_digest,
-        };
-        let keys = [key.public_key()];
-        let beside = Beside::at(crate::state::unix_seconds());
-        verify(
-            &certificate.envelope,
-            &self.policy,
-            &keys,
-            &subject,
-            &beside,
-        )
-        .map_err(|e| at_certify(e.into()))?;
+        let envelope = &certificate.envelope;
+        flight::satisfied(&self.policy, envelope, proven, &key.public_key())
+            .map_err(|e| at_certify(e.into()))?;
         let out = self.asked.out;
         flight::write_certificate(out, &certificate, proven, key).map_err(at_certify)?;
         progress.done("the policy is satisfied");

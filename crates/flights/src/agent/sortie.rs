@@ -98,7 +98,7 @@ impl<'a> Sortie<'a> {
             None => WorkDirectory::to_read()?,
         };
         let mut order = order(&asked, host.map(|_| &work))?;
-        order.bind(&policy, bound);
+        order.bind(policy.clone(), bound);
         let checkout: Baseline = tape.exchange("checkout", &order.capture_input(), || {
             needed(host)?.checkout(&order).map(Baseline::from)
         })?;

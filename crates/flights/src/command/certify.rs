@@ -225,6 +225,10 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
         None => Ok(flown.verdict(Some(certificate.id.to_string()))),
         Some(branch) => {
             progress.begin("admit");
+            // What the policy that it is bound to does not let in later does not come in now.
+            if let Some(policy) = &order.bound {
+                flight::satisfied(policy, &certificate.envelope, proven, &key.public_key())?;
+            }
             let admitted = host.admit(&order, proven, branch, certificate.id)?;
             let notes = flight::hand_over(
                 &admitted,

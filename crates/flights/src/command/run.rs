@@ -23,6 +23,7 @@ use crate::{FlightsCode, log, state};
 use board::Board;
 use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
+use flightproof_certifier::policy::Policy;
 use flightproof_core::{Digest, Exit, Refusal, Verdict};
 use places::{AGENTS, is_agents, plans, recorded_agents, recorder_keys, root, stem};
 use replay::{replay, unexpected};
@@ -459,6 +460,9 @@ impl Crew {
         (host, key): (&Host, &dyn Signer),
         progress: &mut Progress,
     ) -> Result<Verdict, Refusal> {
+        if order.bound.as_ref().is_some_and(Policy::counts_attempts) {
+            order.attempt = log::attempt(&order.label)?;
+        }
         let work = host.work_directory()?;
         order.source = Some(source::lay(
             &plan.source,

@@ -5,11 +5,11 @@ use crate::report::MUTATION_REPORT;
 use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::Secrets;
-use flightproof_certifier::key::Signer;
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::log::Event;
 use flightproof_certifier::policy::Policy;
-use flightproof_certifier::verify::{Beside, ExpectedSubject, verify};
-use flightproof_certifier::{derived, ssh};
+use flightproof_certifier::verify::{Beside, ExpectedSubject, Verified, verify};
+use flightproof_certifier::{CertifierError, derived, ssh};
 use flightproof_core::{Bytes, Digest, Moment, Refusal, Verdict, parse_strict};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -32,6 +32,24 @@ pub struct Certificate {
 pub fn certify(proven: &Proven, key: &dyn Signer) -> Result<Certificate, Refusal> {
     let envelope = proven.statement.sign(key)?;
     let policy = Policy::parse(own_policy(&proven.statement).to_string().as_bytes())?;
+    let verified = satisfied(&policy, &envelope, proven, &key.public_key())
+        .map_err(|e| Refusal::from(FlightsCode::SelfCheck.refuse(e)))?;
+    Ok(Certificate {
+        id: verified.id,
+        envelope,
+    })
+}
+
+/// Holds a certificate that was just made against a policy, as a stranger who trusts this key would.
+///
+/// # Errors
+/// As [`verify`].
+pub fn satisfied(
+    policy: &Policy,
+    envelope: &[u8],
+    proven: &Proven,
+    key: &PublicKey,
+) -> Result<Verified, CertifierError> {
     let subject = ExpectedSubject {
         snapshot: proven.captured.snapshot,
         kept: proven.captured.kept_digest,
@@ -40,13 +58,8 @@ pub fn certify(proven: &Proven, key: &dyn Signer) -> Result<Certificate, Refusal
         parents: proven.parents.envelopes.clone(),
         ..Beside::at(state::unix_seconds())
     };
-    let keys = [&[key.public_key()][..], &proven.parents.keys].concat();
-    let verified = verify(&envelope, &policy, &keys, &subject, &beside)
-        .map_err(|e| Refusal::from(FlightsCode::SelfCheck.refuse(e)))?;
-    Ok(Certificate {
-        id: verified.id,
-        envelope,
-    })
+    let keys = [&[*key][..], &proven.parents.keys].concat();
+    verify(envelope, policy, &keys, &subject, &beside)
 }
 
 /// The policy under which a certificate of ours must hold whatever the operator's says: all gates

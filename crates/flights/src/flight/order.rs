@@ -8,10 +8,10 @@ use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_certifier::policy::{Policy, Require};
+use flightproof_certifier::policy::Policy;
 use flightproof_certifier::spend::SpendClaim;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Digest, Refusal, RelPath, canonical_json};
+use flightproof_core::{Digest, Refusal, RelPath, canonical_json, escape};
 use flightproof_importer::Grants;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -74,8 +74,8 @@ pub struct Order {
     pub lock: Option<Vec<u8>>,
     /// SHA-256 of the policy the certificate is bound to.
     pub policy: Option<Digest>,
-    /// What that policy wants to have happened.
-    pub require: Require,
+    /// That policy.
+    pub bound: Option<Policy>,
     /// The branch to admit to.
     pub admit: Option<String>,
     /// Which attempt of a repair loop this is, from 1.
@@ -125,7 +125,7 @@ impl Order {
             identity: None,
             lock: None,
             policy: None,
-            require: Require::default(),
+            bound: None,
             admit: None,
             attempt: 1,
             spend: None,
@@ -213,14 +213,14 @@ impl Order {
     /// `FILE_UNREADABLE`, and those of reading a policy.
     pub fn set_policy(&mut self, path: &Path) -> Result<(), Refusal> {
         let bytes = read(path, FlightsCode::FileUnreadable)?;
-        self.bind(&Policy::parse(&bytes)?, Digest::of(&bytes));
+        self.bind(Policy::parse(&bytes)?, Digest::of(&bytes));
         Ok(())
     }
 
     /// Binds the certificate to a policy, whose file has this digest.
-    pub(crate) fn bind(&mut self, policy: &Policy, digest: Digest) {
+    pub(crate) fn bind(&mut self, policy: Policy, digest: Digest) {
         self.policy = Some(digest);
-        self.require = policy.require().clone();
+        self.bound = Some(policy);
     }
 
     /// The witness with its driver.
@@ -229,6 +229,13 @@ impl Order {
     /// The witness's own refusals.
     pub fn witness(&self) -> Result<Witness, Refusal> {
         let witness = Witness::parse(&self.witness)?;
+        // No program gives two answers to one question: whoever wrote it is told, not the candidate.
+        let torn = witness.twins().into_iter().find(|twins| !twins.agree);
+        if let Some(twins) = torn {
+            let (first, second) = (escape(&twins.first, 80), escape(&twins.second, 80));
+            let detail = format!("{first} and {second} ask the same and expect different answers");
+            return Err(FlightsCode::WitnessUnsound.refuse(detail).into());
+        }
         Ok(match &self.driver {
             Some(driver) => witness.with_driver(driver)?,
             None => witness,

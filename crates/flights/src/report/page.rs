@@ -133,7 +133,7 @@ fn kills(flight: &Flight) -> String {
     }
 }
 
-/// Mutants that were noticed and mutants that compile, as they were seen or as the certificate has them.
+/// Mutants that were noticed, of those that were tried: as they were seen, or as the certificate has them.
 fn mutants(flight: &Flight) -> Option<(u64, u64)> {
     let Some(account) = &flight.account else {
         let mutation = &flight.statement.as_ref()?.predicate.inputs.mutation;
@@ -143,7 +143,9 @@ fn mutants(flight: &Flight) -> Option<(u64, u64)> {
         account.mutants.iter().filter(|m| wanted(m.fate)).count() as u64
     };
     let killed = count(|fate| matches!(fate, MutantFate::Killed(_)));
-    Some((killed, count(|fate| fate != MutantFate::Unviable)))
+    let idle = |fate| matches!(fate, MutantFate::Unviable | MutantFate::Untried);
+    let tried = account.mutants.iter().filter(|m| !idle(m.fate)).count() as u64;
+    Some((killed, tried))
 }
 
 fn flight(f: &Flight, out: &mut String) {

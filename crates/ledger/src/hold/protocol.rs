@@ -102,6 +102,19 @@ pub enum HoldRefusal {
     ResolvedBefore,
 }
 
+impl std::fmt::Display for HoldRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::StartedBefore => "it was started before, and one hold pays for one run",
+            Self::NotStarted => "it was not started, so nothing can have been spent",
+            Self::MayHaveSpent => "it was started, so it cannot be given back",
+            Self::NeedsResolution => "what it spent is not known, and an operator must say it",
+            Self::NotUnknown => "what it spent is known already",
+            Self::ResolvedBefore => "it was resolved before, to another amount",
+        })
+    }
+}
+
 /// One step of a hold. Total: every event has an answer in every state.
 pub fn decide(state: HoldState, event: HoldEvent) -> (HoldState, HoldEffect) {
     match event {

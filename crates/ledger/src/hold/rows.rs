@@ -172,7 +172,7 @@ impl Writing<'_> {
             HoldEffect::Alarm(alarm) => self.record_incident(&hold, alarm, now)?,
             HoldEffect::Refuse(why) => {
                 return Err(LedgerCode::HoldRefused
-                    .refuse(format!("{run} is {}: {why:?}", hold.state.word())));
+                    .refuse(format!("{run} is {}: {why}", hold.state.word())));
             }
         }
         let hold = self

@@ -61,7 +61,8 @@ pub(super) fn open(args: &OpenArgs, format: Format) -> Result<Exit, Refusal> {
             Decision::Accepted,
             "open-case",
             format!(
-                "case {index} of {}: {}",
+                "case {} of {}, not yet held against the certificate (cert check-case): {}",
+                index + 1,
                 witness.cases().len(),
                 input::shown(&args.output)
             ),
@@ -82,7 +83,8 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
     opened.check(statement.predicate.inputs.witness.commitment)?;
     let detail = format!(
         "case {} of {} judged the commit",
-        opened.index, statement.predicate.inputs.witness.cases
+        opened.index + 1,
+        statement.predicate.inputs.witness.cases
     );
     let verdict = Verdict {
         certificate: Some(Digest::of(signed.bytes()).to_string()),
