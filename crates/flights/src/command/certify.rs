@@ -90,8 +90,8 @@ pub(super) struct TrialArgs {
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
-    /// Policy the certificate is bound to: its digest stands on it, and an import holds it against the
-    /// policy it is given.
+    /// Policy the certificate is bound to: its digest stands on it, no branch moves (--admit) unless the
+    /// policy is satisfied, and an import holds it against the policy it is given.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Lock file for a tree without one.

@@ -414,11 +414,17 @@ fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
     let scene = Scene::new();
     let refused = scene.environment.certify("no-such-branch", &[]);
     assert_eq!(refused.code, 2, "{}", refused.text);
+    // A slip of the operator's says nothing of a commit.
+    let log = scene.flights(&["cert", "log", "show"]).json();
+    assert_eq!(log["size"], 1);
+    let other = ["--identity", "Somebody Else <else@example.invalid>"];
+    let refused = scene.environment.certify("candidate", &other);
+    assert_eq!(refused.code, 10, "{}", refused.text);
     let log = scene.flights(&["cert", "log", "show"]).json();
     assert_eq!(log["size"], 2);
     assert_eq!(
         log["entries"][1]["event"]["code"],
-        "importer/UNKNOWN_REVISION"
+        "importer/IDENTITY_MISMATCH"
     );
     scene.policy("log", json!({"key": log["key"]}));
     assert_eq!(

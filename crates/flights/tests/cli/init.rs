@@ -74,12 +74,8 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     let root = environment.path("repo-flights");
     let fly = || environment.flights(&["run", "--local", "--root", root.to_str().unwrap()]);
     let run = fly();
-    assert_eq!(run.code, 10, "{}", run.text);
-    assert!(
-        run.text.contains("certifier/CASE_EXIT_MISMATCH"),
-        "{}",
-        run.text
-    );
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert!(run.text.contains("flights/WITNESS_UNSOUND"), "{}", run.text);
 
     let witness = workspace().join("flights/witness/pricing.json");
     fs::copy(witness, root.join("flights/witness/repo.json")).unwrap();

@@ -215,15 +215,44 @@ fn whoever_was_refused_too_often_is_told_nothing_more() {
     let code = "REFUSED at plan: certifier/ATTEMPTS_TOO_MANY: attempt 2, at most 1 allowed";
     assert!(refused.stdout.contains(code), "{}", refused.text);
     // Whoever holds the policy lets it fly, and it says how often it was tried.
-    let run = environment.certify("candidate", &[]);
-    assert_eq!(run.code, 0, "{}", run.text);
-    assert_eq!(claim(&environment, "request/attempt"), 3);
+    for _ in 0..2 {
+        let run = environment.certify("candidate", &[]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert_eq!(claim(&environment, "request/attempt"), 3);
+    }
     environment.write("policy.json", &POLICY.replace("\"allow\"", bound));
     let run = verify(&environment, &environment.public_key(), "candidate", &[]);
     assert_eq!(run.code, 13, "{}", run.text);
+    // What it does not let in does not come in, and a certificate that goes nowhere begins nothing anew.
+    let run = environment.certify("slip", &["--policy", &bounded]);
+    assert_eq!(run.code, 13, "{}", run.text);
+    let run = environment.certify("candidate", &["--admit", "release"]);
+    assert_eq!(run.code, 0, "{}", run.text);
     // From there on it is counted anew.
     let run = environment.certify("slip", &["--policy", &bounded]);
     assert_eq!(run.code, 10, "{}", run.text);
+}
+
+#[test]
+fn a_policy_that_is_named_decides_before_a_branch_moves() {
+    let environment = Environment::with_pricing();
+    let before = environment.git(&["rev-parse", "release"]);
+    for (policy, code) in [
+        (POLICY.replace("\"threshold\":1", "\"threshold\":2"), 11),
+        (
+            POLICY.replace("\"allow\"", "\"repository\":\"another\",\"allow\""),
+            13,
+        ),
+    ] {
+        assert_ne!(policy, POLICY);
+        let policy = environment.write("strict.json", &policy);
+        let run = environment.certify("candidate", &["--policy", &policy, "--admit", "release"]);
+        assert_eq!(run.code, code, "{}", run.text);
+        assert!(run.stdout.contains("REFUSED at admit"), "{}", run.text);
+        assert_eq!(environment.git(&["rev-parse", "release"]), before);
+        // What was proven is there: only the branch is not.
+        assert!(environment.path("out/certificate.dsse.json").exists());
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_state_directory_that_others_may_write_is_not_used() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: mode 777 lets others write"]}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
     "#);
     fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
@@ -119,7 +119,7 @@ fn a_state_directory_that_others_may_write_is_not_used() {
         assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory","notes":["not in the log: flights/STATE_UNAVAILABLE: $TREE/home/.local/state/flightproof: it belongs to another user"]}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
     "#);
     }
 }
