@@ -94,40 +94,70 @@ impl Host {
     /// Whether the working tree it was opened at is on this branch.
     ///
     /// # Errors
-    /// `HOST_UNSUPPORTED` if its HEAD comes to the branch through another name, so that git would not
-    /// lock it with the branch.
+    /// As [`Self::branch_of`].
     pub(crate) fn is_on(&self, branch: &str) -> Result<bool, ImportError> {
         // Only the folder that all share has no working tree.
         let tree = self.top.is_some() && !(self.bare && self.git_dir == self.common);
-        match self.way_to(&self.git_dir.join("HEAD"), branch)? {
-            Some(steps) if tree && steps > 0 => Err(unsupported(
-                "its HEAD comes to the branch through a symbolic reference: check the branch itself out",
-            )),
-            found => Ok(tree && found.is_some()),
+        Ok(tree && self.branch_of(&self.git_dir)?.as_deref() == Some(branch))
+    }
+
+    /// The branch that the working tree of a git folder is on; `None` if it is on none. No name is
+    /// followed: git locks HEAD with its branch only where HEAD names that branch itself.
+    ///
+    /// # Errors
+    /// `HOST_UNSUPPORTED` if HEAD is neither a commit's id nor the name of an ordinary branch.
+    fn branch_of(&self, git_dir: &Path) -> Result<Option<String>, ImportError> {
+        let file = git_dir.join("HEAD");
+        let refuse = |why: &str| {
+            Err(unsupported(format!(
+                "{}: {why}; check a branch out by its own name: \
+                 `git symbolic-ref HEAD refs/heads/BRANCH` in that working tree",
+                escape(file.to_string_lossy().as_ref(), 300)
+            )))
+        };
+        match std::fs::symlink_metadata(&file) {
+            Err(e) if is_absent(&e) => return Ok(None),
+            Err(e) => return Err(unreadable(&file, e)),
+            Ok(found) if !found.is_file() => return refuse("it is not an ordinary file"),
+            Ok(_) => {}
+        }
+        let text = read_small(&file)?.unwrap_or_default();
+        if is_id(&text) {
+            return Ok(None);
+        }
+        let named = text.strip_prefix("ref:").map(|named| named.trim_ascii());
+        let Some(branch) = named.filter(|named| is_branch(named)) else {
+            return refuse("it names neither a commit nor a branch");
+        };
+        match self.crookedness(branch)? {
+            None => Ok(Some(branch.to_owned())),
+            Some(what) => refuse(&format!("{}: {what}", escape(branch, 200))),
         }
     }
 
-    /// How many other names lie between what a file names and this branch; `None` if it leads elsewhere.
-    fn way_to(&self, file: &Path, branch: &str) -> Result<Option<u32>, ImportError> {
-        /// Git follows five.
-        const MOST: u32 = 8;
-        let mut named = pointed(file)?;
-        for steps in 0..MOST {
-            let Some(name) = named else {
-                return Ok(None);
-            };
-            if name == branch || branch.strip_prefix("refs/heads/") == Some(&name) {
-                return Ok(Some(steps));
-            }
-            let plain = name.starts_with("refs/") && !name.split('/').any(|part| part == "..");
-            named = match plain {
-                true => pointed(&self.common.join(&name))?.filter(|next| next.starts_with("refs/")),
-                false => None,
-            };
+    /// The branch that a rebase or bisect of a working tree will come back to.
+    ///
+    /// # Errors
+    /// `HOST_UNSUPPORTED` if that is no ordinary branch.
+    fn returns_to(&self, file: &Path) -> Result<Option<String>, ImportError> {
+        let text = read_small(file)?.unwrap_or_default();
+        // As git reads it: to the first zero byte. A bisect says `main`, a rebase `refs/heads/main`.
+        let named = text.split('\0').next().unwrap_or_default().trim_ascii();
+        let branch = match named.starts_with("refs/heads/") {
+            true => named.to_owned(),
+            false => format!("refs/heads/{named}"),
+        };
+        if is_id(&text) || !is_branch(&branch) {
+            return Ok(None);
         }
-        Err(unsupported(
-            "a name of its working tree leads through too many others",
-        ))
+        match self.crookedness(&branch)? {
+            None => Ok(Some(branch)),
+            Some(what) => Err(unsupported(format!(
+                "{} names {}: {what}",
+                escape(file.to_string_lossy().as_ref(), 300),
+                escape(branch, 200)
+            ))),
+        }
     }
 
     /// The git folders that may have a working tree.
@@ -193,22 +223,32 @@ impl Host {
 
     /// Refuses a branch that is a pointer to another one, or that lies beyond a symbolic link.
     pub(crate) fn check_plain(&self, branch: &str) -> Result<(), ImportError> {
+        match self.crookedness(branch)? {
+            None => Ok(()),
+            Some(what) => {
+                let detail = format!("{}: {what}", escape(branch, 200));
+                Err(ImporterCode::BranchUnfit.refuse(detail))
+            }
+        }
+    }
+
+    /// Why a branch may be another one under a second name, if it may.
+    fn crookedness(&self, branch: &str) -> Result<Option<&'static str>, ImportError> {
         let file = self.common.join(branch);
-        let unfit = |what: &str| {
-            Err(ImporterCode::BranchUnfit.refuse(format!("{}: {what}", escape(branch, 200))))
-        };
         for folder in file.ancestors().skip(1).take_while(|f| **f != *self.common) {
             if std::fs::symlink_metadata(folder).is_ok_and(|found| !found.is_dir()) {
-                return unfit("a folder of it is a link");
+                return Ok(Some("a folder of it is a link"));
             }
         }
         match std::fs::symlink_metadata(&file) {
-            // It lies in packed-refs, where only plain branches are.
-            Err(_) => Ok(()),
-            Ok(found) if !found.is_file() => unfit("it is not an ordinary file"),
+            // It lies in packed-refs, where only plain branches are, or is yet to come.
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(unreadable(&file, e)),
+            Ok(found) if !found.is_file() => Ok(Some("it is not an ordinary file")),
             Ok(_) => match read_small(&file)? {
-                Some(text) if text.starts_with("ref:") => unfit("it points to another branch"),
-                _ => Ok(()),
+                Some(text) if text.starts_with("ref:") => Ok(Some("it points to another branch")),
+                Some(text) if !is_id(&text) => Ok(Some("it does not hold the id of a commit")),
+                _ => Ok(None),
             },
         }
     }
@@ -293,44 +333,49 @@ impl Host {
     /// in one will come back to. `here`: the working tree the host was opened at may be on it.
     pub(crate) fn check_idle(&self, branch: &str, here: bool) -> Result<(), ImportError> {
         for place in self.git_dirs()? {
-            for pointer in POINTERS {
-                let bare = self.bare && place == self.common;
-                let own = here && place == self.git_dir;
-                if pointer == "HEAD" && (bare || own) {
-                    continue;
-                }
-                if self.way_to(&place.join(pointer), branch)?.is_some() {
-                    return Err(ImporterCode::BranchCheckedOut.refuse(format!(
-                        "{} in {}",
-                        escape(branch, 200),
-                        escape(place.join(pointer).to_string_lossy().as_ref(), 300)
-                    )));
-                }
+            let bare = self.bare && place == self.common;
+            let head = match bare {
+                true => None,
+                false => self.branch_of(&place)?,
+            };
+            let own = here && place == self.git_dir;
+            let head = head.filter(|_| !own).map(|named| ("HEAD", named));
+            let returns = RETURNS.into_iter().map(|pointer| {
+                let named = self.returns_to(&place.join(pointer))?;
+                Ok(named.map(|named| (pointer, named)))
+            });
+            let returns = returns.collect::<Result<Vec<_>, ImportError>>()?;
+            let mut all = head.into_iter().chain(returns.into_iter().flatten());
+            if let Some((pointer, _)) = all.find(|(_, named)| named == branch) {
+                return Err(ImporterCode::BranchCheckedOut.refuse(format!(
+                    "{} in {}",
+                    escape(branch, 200),
+                    escape(place.join(pointer).to_string_lossy().as_ref(), 300)
+                )));
             }
         }
         Ok(())
     }
 }
 
-/// Files of a working tree that name the branch it is on or will return to.
-const POINTERS: [&str; 4] = [
-    "HEAD",
+/// Files of a working tree that name the branch it will return to.
+const RETURNS: [&str; 3] = [
     "rebase-merge/head-name",
     "rebase-apply/head-name",
     "BISECT_START",
 ];
 
-/// What a file names, as git reads it: a text to its first zero byte, or where a link leads.
-fn pointed(file: &Path) -> Result<Option<String>, ImportError> {
-    if let Ok(target) = std::fs::read_link(file) {
-        return Ok(target.to_str().map(str::to_owned));
-    }
-    let Some(text) = read_small(file)? else {
-        return Ok(None);
-    };
-    let text = text.split('\0').next().unwrap_or_default().trim();
-    let named = text.strip_prefix("ref:").map_or(text, str::trim_start);
-    Ok(Some(named.to_owned()))
+/// The text of a file that holds the id of an object and nothing else.
+fn is_id(text: &str) -> bool {
+    text.trim_ascii_end().parse::<CommitId>().is_ok()
+}
+
+/// A full name that leads to a file below `refs/heads`, and to no other than it spells.
+fn is_branch(name: &str) -> bool {
+    let unusual = |c: char| c.is_control() || c.is_whitespace();
+    let sound = |part: &str| !part.is_empty() && !part.starts_with('.');
+    name.strip_prefix("refs/heads/")
+        .is_some_and(|rest| !rest.contains(unusual) && rest.split('/').all(sound))
 }
 
 fn find_git_dir(top: &Path) -> Result<PathBuf, ImportError> {

@@ -317,62 +317,72 @@ fn two_imports_into_one_tree_are_kept_apart() {
 
 #[test]
 fn a_head_that_comes_to_the_branch_by_another_name_is_not_taken_for_one_elsewhere() {
-    let ways: [(&str, Act, &str); 4] = [
-        (
-            "a symbolic reference",
-            |y| {
-                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
-                y.run(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
-            },
-            "importer/HOST_UNSUPPORTED",
-        ),
-        (
-            "two of them",
-            |y| {
-                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
-                y.run(&["symbolic-ref", "refs/heads/other", "refs/heads/alias"]);
-                y.run(&["symbolic-ref", "HEAD", "refs/heads/other"]);
-            },
-            "importer/HOST_UNSUPPORTED",
-        ),
-        (
-            "a circle",
-            |y| {
-                write(&y.top, ".git/refs/heads/one", "ref: refs/heads/two\n");
-                write(&y.top, ".git/refs/heads/two", "ref: refs/heads/one\n");
-                write(&y.top, ".git/HEAD", "ref: refs/heads/one\n");
-            },
-            "importer/HOST_UNSUPPORTED",
-        ),
-        (
-            "another tree's alias",
-            |y| {
-                let aside = y.temp.path().join("aside");
-                y.run(&[
-                    "worktree",
-                    "add",
-                    "-q",
-                    "-b",
-                    "own",
-                    aside.to_str().unwrap(),
-                ]);
-                y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
-                write(
-                    &y.top,
-                    ".git/worktrees/aside/HEAD",
-                    "ref: refs/heads/alias\n",
-                );
-            },
-            "importer/BRANCH_CHECKED_OUT",
-        ),
+    let ways: [(&str, Act); 12] = [
+        ("a symbolic reference", |y| {
+            y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
+        }),
+        ("two of them", |y| {
+            y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+            y.run(&["symbolic-ref", "refs/heads/other", "refs/heads/alias"]);
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/other"]);
+        }),
+        ("a circle", |y| {
+            write(&y.top, ".git/refs/heads/one", "ref: refs/heads/two\n");
+            write(&y.top, ".git/refs/heads/two", "ref: refs/heads/one\n");
+            write(&y.top, ".git/HEAD", "ref: refs/heads/one\n");
+        }),
+        ("another tree's alias", |y| {
+            y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+            aside(y, "refs/heads/alias");
+        }),
+        ("a name outside refs on the way", |y| {
+            y.run(&["symbolic-ref", "ORIGX", "refs/heads/main"]);
+            y.run(&["symbolic-ref", "refs/heads/alias", "ORIGX"]);
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
+        }),
+        ("a name that each tree has for itself", |y| {
+            let alias = "refs/worktree/x";
+            aside(y, alias);
+            let linked = y.temp.path().join("aside");
+            run_git(
+                &y.program,
+                &linked,
+                &["symbolic-ref", alias, "refs/heads/main"],
+            );
+        }),
+        ("another tree's HEAD", |y| {
+            aside(y, "refs/heads/alias");
+            write(&y.top, ".git/refs/heads/alias", "ref: main-worktree/HEAD\n");
+        }),
+        ("a branch that is a link", |y| {
+            symlink("main", y.top.join(".git/refs/heads/alias")).unwrap();
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
+        }),
+        ("a folder of branches that is a link", |y| {
+            symlink(".", y.top.join(".git/refs/heads/x")).unwrap();
+            y.run(&["symbolic-ref", "HEAD", "refs/heads/x/main"]);
+        }),
+        ("a HEAD that is a link", |y| {
+            std::fs::remove_file(y.top.join(".git/HEAD")).unwrap();
+            symlink("refs/heads/main", y.top.join(".git/HEAD")).unwrap();
+        }),
+        ("a tag", |y| {
+            y.run(&["update-ref", "refs/tags/t", "HEAD"]);
+            write(&y.top, ".git/HEAD", "ref: refs/tags/t\n");
+        }),
+        ("a rebase that returns to an alias", |y| {
+            y.run(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+            write(&y.top, ".git/rebase-merge/head-name", "refs/heads/alias\n");
+        }),
     ];
     for git in programs() {
-        for (what, act, code) in ways {
+        for (what, act) in ways {
             let yard = Yard::new(&git);
             act(&yard);
-            assert_refused(&yard, what, code);
+            assert_refused(&yard, what, "importer/HOST_UNSUPPORTED");
         }
-        // Git reads a name up to a zero byte, and so do we: the tree moves along.
+        // Git reads a name up to a zero byte: the branch never moves without the tree.
         let yard = Yard::new(&git);
         write(&yard.top, ".git/HEAD", "ref: refs/heads/main\0\n");
         if let Ok(landed) = yard.land() {
@@ -380,4 +390,13 @@ fn a_head_that_comes_to_the_branch_by_another_name_is_not_taken_for_one_elsewher
         }
         assert!(yard.top.join(ADDED).exists() == (yard.tip() == yard.head()));
     }
+}
+
+/// A linked tree whose HEAD names this.
+fn aside(yard: &Yard, named: &str) {
+    let aside = yard.temp.path().join("aside");
+    let aside = aside.to_str().unwrap();
+    yard.run(&["worktree", "add", "-q", "-b", "own", aside]);
+    let head = format!("ref: {named}\n");
+    write(&yard.top, ".git/worktrees/aside/HEAD", &head);
 }
