@@ -43,7 +43,8 @@ pub enum Outcome {
     Interrupted,
     /// The branch is somewhere the head does not lead to.
     Superseded,
-    /// The branch is gone, or its commit cannot be read, or the files are somebody's business.
+    /// The branch is gone, or its commit cannot be read, or the files are somebody's business: what
+    /// a person must look at says which.
     Unknown,
     /// The repository cannot be opened now. The intent stays open.
     Unreachable,
@@ -134,7 +135,9 @@ fn recover_host(
         all.extend(bench.recover_tree(left, ledger)?);
     }
     for admission in ledger.open_intents()? {
-        if admission.key.repository == host.name() {
+        // What a tree's claim left undecided stays open.
+        let undecided = all.iter().any(|found| found.key == admission.key);
+        if admission.key.repository == host.name() && !undecided {
             let tip = host.tip(git, &admission.key.branch)?;
             let facts = Facts {
                 place: look(git, host, &admission.key, tip)?,
@@ -142,6 +145,7 @@ fn recover_host(
                 here: false,
             };
             let mut recovered = Recovered::new(&admission.key, decide(facts).outcome);
+            recovered.look = why_unknown(recovered.outcome, facts).map(str::to_owned);
             settle((git, host), ledger, &admission, &mut recovered, (tip, now))?;
             all.push(recovered);
         }
@@ -184,18 +188,25 @@ impl Bench<'_> {
             baseline: note.baseline,
             head: note.head,
         };
+        let Some(there) = self.tree_of(note) else {
+            return Ok(Some(self.not_found(note, &key)));
+        };
         let tip = self.host.tip(self.git, &key.branch)?;
-        let (facts, top) = self.facts(note, &key, tip)?;
+        let facts = self.facts(note, &key, tip, &there)?;
         let ruling = self.rule(&left, facts);
         let open = ledger.open_intents()?;
         let open = open.iter().find(|admission| admission.key == key);
         let mut recovered = Recovered::new(&key, ruling.outcome);
         recovered.tree = Some(note.top.clone());
         if ruling.is_final() {
-            recovered.kept = mend(&left, note, top.as_deref(), ruling)?;
+            recovered.kept = mend(&left, note, there.top()?, ruling)?;
             recovered.look = index_left(&left, ruling);
         } else {
             recovered.look = Some(self.what_lies_there(Path::new(&note.top)));
+        }
+        if let Some(why) = why_unknown(ruling.outcome, facts) {
+            let look = recovered.look.take().map(|look| format!("; {look}"));
+            recovered.look = Some(format!("{why}{}", look.unwrap_or_default()));
         }
         if let Some(admission) = open {
             settle(
@@ -214,40 +225,55 @@ impl Bench<'_> {
         Ok((!silent).then_some(recovered))
     }
 
+    /// The working tree that a note names, if it is the one of this git folder. Where the repository was
+    /// moved or copied, what lies in the tree it was in says nothing about this one.
+    fn tree_of(&self, note: &Note) -> Option<Host> {
+        let there = Host::open(self.git, Path::new(&note.top)).ok()?;
+        let same = there.git_dir() == self.git_dir && there.top().is_ok();
+        same.then_some(there)
+    }
+
+    /// The files cannot be judged, so nothing is: the claim and an open intent stay.
+    fn not_found(&self, note: &Note, key: &AdmissionKey) -> Recovered {
+        let look = format!(
+            "files may be half changed and nothing was touched: the import was in {}, which is not the \
+             working tree of {}; move it back there and recover again, or put its files right by hand \
+             and remove {} and the tree's .prime-agent-staging-apply",
+            escape(&note.top, 300),
+            shown(self.git_dir),
+            shown(&self.git_dir.join("flightproof-import"))
+        );
+        Recovered {
+            tree: Some(note.top.clone()),
+            look: Some(look),
+            ..Recovered::new(key, Outcome::Unknown)
+        }
+    }
+
     fn facts(
         &self,
         note: &Note,
         key: &AdmissionKey,
         tip: Option<CommitId>,
-    ) -> Result<(Facts, Option<PathBuf>), Refusal> {
-        let top = PathBuf::from(&note.top);
-        let there = Host::open(self.git, &top)
-            .ok()
-            .filter(|there| there.git_dir() == self.git_dir);
-        let swapping = match &there {
+        there: &Host,
+    ) -> Result<Facts, Refusal> {
+        let swapping = match archive::pending(there.top()?)? {
             None => false,
-            Some(_) => match archive::pending(&top)? {
-                None => false,
-                Some((changeset, sealed)) if sealed && changeset == note.changeset => true,
-                Some(_) => {
-                    return Err(ImporterCode::ImportUnfinished
-                        .refuse(format!(
-                            "{}: something else was being applied there",
-                            escape(&note.top, 300)
-                        ))
-                        .into());
-                }
-            },
+            Some((changeset, sealed)) if sealed && changeset == note.changeset => true,
+            Some(_) => {
+                return Err(ImporterCode::ImportUnfinished
+                    .refuse(format!(
+                        "{}: something else was being applied there",
+                        escape(&note.top, 300)
+                    ))
+                    .into());
+            }
         };
-        let facts = Facts {
+        Ok(Facts {
             place: look(self.git, self.host, key, tip)?,
             swapping,
-            here: match &there {
-                Some(there) => there.is_on(&key.branch)?,
-                None => false,
-            },
-        };
-        Ok((facts, there.map(|_| top)))
+            here: there.is_on(&key.branch)?,
+        })
     }
 
     /// A lock file that is not a whole index is no index to install.
@@ -273,12 +299,7 @@ impl Bench<'_> {
 }
 
 /// Brings index and files to the side the branch is on.
-fn mend(
-    left: &Left,
-    note: &Note,
-    top: Option<&Path>,
-    ruling: Ruling,
-) -> Result<Vec<String>, Refusal> {
+fn mend(left: &Left, note: &Note, top: &Path, ruling: Ruling) -> Result<Vec<String>, Refusal> {
     if ruling.index == NewIndex::Install {
         left.claim.install_index()?;
     }
@@ -288,9 +309,6 @@ fn mend(
         Files::RollBack => false,
         Files::Finish => true,
     };
-    let Some(top) = top else {
-        return Ok(Vec::new());
-    };
     let recovered = archive::recover_sealed(top, note.changeset, counts)?;
     let kept = match recovered {
         archive::Recovered::Nothing => Vec::new(),
@@ -299,6 +317,15 @@ fn mend(
         }
     };
     Ok(kept.into_iter().map(|kept| kept.at).collect())
+}
+
+/// What keeps an outcome from being known.
+fn why_unknown(outcome: Outcome, facts: Facts) -> Option<&'static str> {
+    let why = match facts.place {
+        Place::Gone => "the branch is gone or cannot be read",
+        _ => "the working tree is on another branch",
+    };
+    (outcome == Outcome::Unknown).then_some(why)
 }
 
 /// Said where the branch moved and the index is somebody else's.

@@ -355,7 +355,7 @@ pub(crate) fn settled(recovered: &importer::Recovered) -> String {
             "the branch had not moved; files that had changed are as before; the commit may be asked in again"
         }
         importer::Outcome::Superseded => "the branch went elsewhere",
-        importer::Outcome::Unknown => "the branch is gone or cannot be read",
+        importer::Outcome::Unknown => "how it ended cannot be said",
         importer::Outcome::Unreachable => {
             "the repository cannot be opened; the admission stays open"
         }

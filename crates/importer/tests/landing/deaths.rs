@@ -5,6 +5,7 @@ use crate::yard::{ADDED, CHANGED, UNTOUCHED, Yard, write};
 use flightproof_core::Digest;
 use flightproof_importer::{
     Arrival, Clearance, Git, Grants, Host, Outcome, Parcel, Receipt, Rules, admit, check_bundle,
+    recover_repository,
 };
 use flightproof_ledger::Ledger;
 use std::path::{Path, PathBuf};
@@ -213,8 +214,12 @@ fn where_the_branch_says_nothing_about_the_files_nobody_touches_them() {
             y.run(&["update-ref", "-d", "refs/heads/main"]);
         },
     ];
-    let outcomes = [Outcome::Superseded, Outcome::Unknown, Outcome::Unknown];
-    for (act, outcome) in acts.into_iter().zip(outcomes) {
+    let outcomes = [
+        (Outcome::Superseded, "files may be half changed"),
+        (Outcome::Unknown, "the working tree is on another branch; "),
+        (Outcome::Unknown, "the branch is gone or cannot be read; "),
+    ];
+    for (act, (outcome, word)) in acts.into_iter().zip(outcomes) {
         let yard = interrupted();
         remove_locks_of_the_dead(&yard);
         std::fs::remove_file(yard.top.join(".git/index.lock")).unwrap();
@@ -232,7 +237,8 @@ fn where_the_branch_says_nothing_about_the_files_nobody_touches_them() {
             panic!("one import was cut off")
         };
         assert_eq!(found.outcome, outcome);
-        assert!(found.look.is_some());
+        let look = found.look.as_deref().unwrap();
+        assert!(look.starts_with(word), "{look}");
         assert_eq!(files(&yard), before);
         // It stays so, and stays in the way of another import.
         let again = yard.recover();
@@ -278,4 +284,75 @@ fn an_index_somebody_wrote_after_the_death_is_left_and_named() {
     assert_eq!(std::fs::read(yard.top.join(".git/index")).unwrap(), before);
     assert!(yard.top.join(ADDED).exists());
     yard.assert_clear();
+}
+
+/// What the recovery of a repository that lies at `top` now makes of a claim that names another place.
+fn assert_out_of_place(yard: &Yard, top: &Path) {
+    let git = yard.git();
+    let held = |name: &str| std::fs::read(top.join(name)).ok();
+    let names = [
+        CHANGED,
+        ADDED,
+        ".git/flightproof-import/note",
+        ".git/index.lock",
+        ".prime-agent-staging-apply/journal",
+    ];
+    let before = names.map(held);
+    assert!(before.iter().all(Option::is_some));
+    for _ in 0..2 {
+        let host = Host::open(&git, top).unwrap();
+        let all = recover_repository(&git, &host, &mut yard.ledger(), NOW_IS_PAST).unwrap();
+        let [found] = &all[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Unknown);
+        let look = found.look.as_deref().unwrap();
+        assert!(look.contains(yard.top.to_str().unwrap()), "{look}");
+        assert_eq!(names.map(held), before);
+    }
+}
+
+#[test]
+fn a_repository_that_was_moved_or_copied_after_the_death_is_left_alone() {
+    let yard = interrupted();
+    // The one it was copied from is there, and is another one.
+    let copy = yard.copy();
+    assert_out_of_place(&yard, &copy.top);
+    let away = yard.temp.path().join("away");
+    std::fs::rename(&yard.top, &away).unwrap();
+    assert_out_of_place(&yard, &away);
+    // Back in its place it is judged.
+    std::fs::rename(&away, &yard.top).unwrap();
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Interrupted);
+    ends_well(&yard, false);
+}
+
+#[test]
+fn a_linked_tree_that_was_moved_after_the_death_keeps_its_intent_open() {
+    let mut yard = Yard::new(&programs()[0]);
+    yard.run(&["checkout", "-q", "-b", "aside"]);
+    let (main, linked) = (yard.top.clone(), yard.temp.path().join("linked"));
+    yard.run(&["worktree", "add", "-q", linked.to_str().unwrap(), "main"]);
+    yard.top = linked.clone();
+    killed_at(&yard, PREPARED);
+    yard.top = main;
+    let away = yard.temp.path().join("away");
+    std::fs::rename(&linked, &away).unwrap();
+    for _ in 0..2 {
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Unknown);
+        assert_eq!(yard.ledger().open_intents().unwrap().len(), 1);
+    }
+    std::fs::rename(&away, &linked).unwrap();
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Interrupted);
+    assert!(!linked.join(ADDED).exists());
+    assert!(yard.ledger().open_intents().unwrap().is_empty());
 }
