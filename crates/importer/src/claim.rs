@@ -5,13 +5,14 @@ use crate::worktree::Worktree;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, Digest, canonical_json, escape, parse_strict};
 use flightproof_ledger::AdmissionKey;
-use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, RenameFlags};
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// What an import is about to do to a working tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,10 @@ pub(crate) struct Note {
     pub(crate) changeset: Digest,
     /// Inode of the new index, by which a lock file is known as ours.
     index: u64,
+    /// When that inode was born, in nanoseconds: another file may have its number later. `None` in
+    /// old notes and on file systems that do not say; then no file is known as ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<String>,
 }
 
 /// A claimed working tree. Dropping it gives it back, unless it was told to keep.
@@ -36,8 +41,53 @@ pub(crate) struct Claim {
     dir: PathBuf,
     /// Held locked: a claim whose lock is free belongs to nobody that lives.
     lock: File,
-    inode: u64,
+    index: NewIndex,
     kept: bool,
+}
+
+/// By what the new index is known, whatever its name.
+#[derive(Debug)]
+enum NewIndex {
+    /// By its inode, which nobody else gets while it is held open.
+    Held(File),
+    /// By its inode and when that was born, as a note says.
+    Noted { inode: u64, born: String },
+    /// Not at all.
+    Unknown,
+}
+
+impl NewIndex {
+    fn noted(note: &Note) -> Self {
+        match note.born.clone() {
+            Some(born) => Self::Noted {
+                inode: note.index,
+                born,
+            },
+            None => Self::Unknown,
+        }
+    }
+
+    /// Whether it lies at this path.
+    fn is_at(&self, path: &Path) -> bool {
+        let Ok(found) = std::fs::symlink_metadata(path) else {
+            return false;
+        };
+        match self {
+            Self::Held(file) => file
+                .metadata()
+                .is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino())),
+            Self::Noted { inode, born } => {
+                *inode == found.ino() && birth_of(&found).as_ref() == Some(born)
+            }
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// When a file was made, in nanoseconds: more than a number of a note may say. No write and no rename changes it.
+fn birth_of(found: &Metadata) -> Option<String> {
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(born.as_nanos().to_string())
 }
 
 /// The folder of a claim, in the git folder of the working tree.
@@ -74,10 +124,10 @@ impl Claim {
             git_dir: tree.git_dir().to_owned(),
             dir,
             lock,
-            inode: 0,
+            index: NewIndex::Unknown,
             kept: false,
         };
-        claim.inode = claim.draft_index(tree)?;
+        claim.index = NewIndex::Held(claim.draft_index(tree)?);
         claim.write_note(tree, key, changeset)?;
         claim.lock_index()?;
         Ok(claim)
@@ -95,12 +145,13 @@ impl Claim {
 
     /// Writes the new index into the lock file, to the disk.
     pub(crate) fn write_index(&self, bytes: &[u8]) -> Result<(), ImportError> {
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::open(self.lock_file(), flags, rustix::fs::Mode::empty());
-        let mut file = File::from(file.map_err(|e| failed(e.into()))?);
-        if file.metadata().map_err(failed)?.ino() != self.inode {
+        let NewIndex::Held(file) = &self.index else {
+            return Err(ImporterCode::IndexLocked.refuse("its lock is not in our hand"));
+        };
+        if !self.index.is_at(&self.lock_file()) {
             return Err(ImporterCode::IndexLocked.refuse("its lock was taken from us"));
         }
+        let mut file = file;
         file.write_all(bytes).map_err(failed)?;
         file.sync_all().map_err(failed)
     }
@@ -109,7 +160,7 @@ impl Claim {
     /// Done twice it does nothing. False if the index is neither in our hand nor ours.
     pub(crate) fn install_index(&self) -> Result<bool, ImportError> {
         let index = self.git_dir.join("index");
-        if inode_of(&self.lock_file()) == Some(self.inode) {
+        if self.index.is_at(&self.lock_file()) {
             std::fs::rename(self.lock_file(), &index).map_err(failed)?;
             sync(&self.git_dir)?;
             return Ok(true);
@@ -119,12 +170,12 @@ impl Claim {
 
     /// Whether the index in its place is ours.
     pub(crate) fn has_own_index(&self) -> bool {
-        inode_of(&self.git_dir.join("index")) == Some(self.inode)
+        self.index.is_at(&self.git_dir.join("index"))
     }
 
     /// Whether the lock file is ours and holds a whole index.
     pub(crate) fn has_whole_index(&self) -> bool {
-        inode_of(&self.lock_file()) == Some(self.inode)
+        self.index.is_at(&self.lock_file())
             && std::fs::read(self.lock_file())
                 .is_ok_and(|bytes| crate::index::Index::parse(&bytes).is_ok())
     }
@@ -136,7 +187,7 @@ impl Claim {
     }
 
     fn clear(&self) -> Result<(), ImportError> {
-        if inode_of(&self.lock_file()) == Some(self.inode) {
+        if self.index.is_at(&self.lock_file()) {
             std::fs::remove_file(self.lock_file()).map_err(failed)?;
             sync(&self.git_dir)?;
         }
@@ -148,18 +199,15 @@ impl Claim {
         std::fs::remove_dir_all(&self.dir).map_err(failed)
     }
 
-    /// The new index before it has its name, so that its inode is known before it locks anything.
-    fn draft_index(&self, tree: &Worktree) -> Result<u64, ImportError> {
+    /// The new index before it has its name, so that it is known before it locks anything.
+    fn draft_index(&self, tree: &Worktree) -> Result<File, ImportError> {
         let mode = std::fs::symlink_metadata(tree.index()).map_or(0o644, |m| m.mode() & 0o777);
         let draft = std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(mode)
             .open(self.dir.join(INDEX));
-        Ok(draft
-            .and_then(|file| file.metadata())
-            .map_err(failed)?
-            .ino())
+        draft.map_err(failed)
     }
 
     fn write_note(
@@ -171,6 +219,10 @@ impl Claim {
         let top = tree.top().to_str().ok_or_else(|| {
             ImporterCode::HostUnsupported.refuse("the path of its working tree is not UTF-8")
         })?;
+        let NewIndex::Held(index) = &self.index else {
+            return Err(failed(std::io::Error::other("there is no new index")));
+        };
+        let index = index.metadata().map_err(failed)?;
         let note = Note {
             schema: SCHEMA.to_owned(),
             branch: key.branch.clone(),
@@ -178,7 +230,8 @@ impl Claim {
             head: key.head,
             top: top.to_owned(),
             changeset,
-            index: self.inode,
+            index: index.ino(),
+            born: birth_of(&index),
         };
         let bytes = canonical_json(&note).map_err(|e| failed(std::io::Error::other(e)))?;
         let draft = self.dir.join("note.new");
@@ -200,6 +253,12 @@ impl Claim {
             Err(Errno::EXIST) => Err(ImporterCode::IndexLocked.refuse(shown(&to))),
             Err(e) => Err(failed(e.into())),
         }
+    }
+
+    /// Whether the index's lock file is there and nobody can say whose it is.
+    pub(crate) fn has_unknown_lock(&self) -> bool {
+        matches!(self.index, NewIndex::Unknown)
+            && std::fs::symlink_metadata(self.lock_file()).is_ok()
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -251,7 +310,7 @@ impl Left {
             git_dir: git_dir.to_owned(),
             dir,
             lock,
-            inode: note.as_ref().map_or(0, |note| note.index),
+            index: note.as_ref().map_or(NewIndex::Unknown, NewIndex::noted),
             kept: true,
         };
         Ok(Some(Self { claim, note }))
@@ -274,11 +333,6 @@ fn read_note(dir: &Path) -> Result<Option<Note>, String> {
         true => Ok(Some(note)),
         false => Err("its note is of another version".to_owned()),
     }
-}
-
-fn inode_of(path: &Path) -> Option<u64> {
-    let stat = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-    stat.ok().map(|stat| stat.st_ino)
 }
 
 fn sync(dir: &Path) -> Result<(), ImportError> {
@@ -307,7 +361,7 @@ mod tests {
         Claim {
             git_dir: git_dir.to_owned(),
             lock: File::open(&dir).unwrap(),
-            inode: inode_of(&git_dir.join("index.lock")).unwrap(),
+            index: NewIndex::Held(File::open(git_dir.join("index.lock")).unwrap()),
             dir,
             kept: true,
         }
@@ -354,5 +408,40 @@ mod tests {
             std::fs::read(git_dir.path().join("index")).unwrap(),
             b"theirs"
         );
+    }
+
+    #[test]
+    fn a_file_that_was_given_the_number_of_ours_later_is_not_taken_for_it() {
+        // Of a file system that says when a file was born.
+        let git_dir = tempfile::tempdir().unwrap();
+        let place = git_dir.path().join("index.lock");
+        std::fs::write(&place, "ours").unwrap();
+        let found = std::fs::symlink_metadata(&place).unwrap();
+        let (inode, born) = (found.ino(), birth_of(&found).unwrap());
+        let noted = NewIndex::Noted {
+            inode,
+            born: born.clone(),
+        };
+        let index = git_dir.path().join("index");
+        std::fs::write(&place, "ours, and more").unwrap();
+        std::fs::rename(&place, &index).unwrap();
+        assert!(noted.is_at(&index), "whatever its name and content");
+        let later = NewIndex::Noted {
+            inode,
+            born: format!("{born}0"),
+        };
+        assert!(!later.is_at(&index), "the number alone says nothing");
+        // Such a number is given again, on most file systems at once.
+        for round in 0..200 {
+            std::fs::remove_file(&index).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(if round == 0 {
+                50
+            } else {
+                0
+            }));
+            std::fs::write(&index, "theirs").unwrap();
+            assert!(!noted.is_at(&index), "{round}");
+        }
+        assert!(!NewIndex::Unknown.is_at(&index));
     }
 }

@@ -328,14 +328,19 @@ fn why_unknown(outcome: Outcome, facts: Facts) -> Option<&'static str> {
     (outcome == Outcome::Unknown).then_some(why)
 }
 
-/// Said where the branch moved and the index is somebody else's.
+/// Said where the index is somebody else's, or whose its lock is cannot be known.
 fn index_left(left: &Left, ruling: Ruling) -> Option<String> {
     let moved = ruling.outcome.state() == State::Applied;
-    (moved && !left.claim.has_own_index()).then(|| {
+    let written = (moved && !left.claim.has_own_index()).then_some(
         "the index was written by another git meanwhile: look at `git status`, and run \
-         `git reset` if it shows the commit's changes as staged the other way"
-            .to_owned()
-    })
+         `git reset` if it shows the commit's changes as staged the other way",
+    );
+    let locked = left
+        .claim
+        .has_unknown_lock()
+        .then_some("index.lock is not known as ours: remove it if no git runs");
+    let said: Vec<&str> = locked.into_iter().chain(written).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 fn settle(

@@ -356,3 +356,26 @@ fn a_linked_tree_that_was_moved_after_the_death_keeps_its_intent_open() {
     assert!(!linked.join(ADDED).exists());
     assert!(yard.ledger().open_intents().unwrap().is_empty());
 }
+
+/// The number of our index is another file's now: its birth in the note is not that of the file.
+#[test]
+fn a_lock_whose_number_was_ours_once_is_somebodys() {
+    for born in ["\"born\":\"1\",", ""] {
+        let yard = interrupted();
+        let note = yard.top.join(".git/flightproof-import/note");
+        let text = std::fs::read_to_string(&note).unwrap();
+        let (before, rest) = text.split_once("\"born\":").unwrap();
+        let (_, after) = rest.split_once(',').unwrap();
+        std::fs::write(&note, format!("{before}{born}{after}")).unwrap();
+        let lock = yard.top.join(".git/index.lock");
+        let held = std::fs::read(&lock).unwrap();
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Interrupted);
+        assert_eq!(std::fs::read(&lock).unwrap(), held);
+        assert_eq!(found.look.is_some(), born.is_empty(), "{:?}", found.look);
+        std::fs::remove_file(&lock).unwrap();
+        ends_well(&yard, false);
+    }
+}
