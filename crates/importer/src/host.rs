@@ -196,10 +196,19 @@ impl Host {
             .ok_or_else(unknown)
     }
 
-    /// The commit of a branch by its full name; `None` if there is no such branch or
-    /// its commit cannot be read.
+    /// The commit of a branch by its full name; `None` if there is no such branch or its commit cannot
+    /// be read. Only that name counts: where a branch is gone, `rev-parse` takes a tag that is called
+    /// `refs/heads/main` for it.
     pub(crate) fn tip(&self, git: &Git, branch: &str) -> Result<Option<CommitId>, ImportError> {
-        self.rev_parse(git, &format!("{branch}^{{commit}}"))
+        let form = "--format=%(refname) %(objecttype) %(objectname)";
+        let words = [form, branch].map(OsStr::new);
+        let answer = git.ask(Verb::ForEachRef, self.place(), &words)?;
+        let text = std::str::from_utf8(&answer.stdout).unwrap_or_default();
+        let id = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(branch)?.strip_prefix(" commit "))
+            .find_map(|id| id.parse().ok());
+        Ok(id.filter(|_| answer.code == 0))
     }
 
     fn rev_parse(&self, git: &Git, what: &str) -> Result<Option<CommitId>, ImportError> {

@@ -357,6 +357,29 @@ fn a_linked_tree_that_was_moved_after_the_death_keeps_its_intent_open() {
     assert!(yard.ledger().open_intents().unwrap().is_empty());
 }
 
+#[test]
+fn a_tag_with_the_full_name_of_a_branch_does_not_stand_in_for_it() {
+    for git in programs() {
+        let yard = Yard::new(&git);
+        yard.run(&["tag", "refs/heads/main"]);
+        yard.run(&["pack-refs", "--all"]);
+        // Of the branch itself nothing is different, wherever it lies.
+        killed_at(&yard, PREPARED);
+        remove_locks_of_the_dead(&yard);
+        yard.run(&["update-ref", "-d", "refs/heads/main"]);
+        let tag = yard.run(&["rev-parse", "--verify", "-q", "refs/heads/main"]);
+        assert_eq!(tag, yard.baseline(), "git's own rules find the tag");
+        let [found] = &yard.recover()[..] else {
+            panic!("one import was cut off")
+        };
+        assert_eq!(found.outcome, Outcome::Unknown);
+        assert!(yard.top.join(ADDED).exists());
+        yard.run(&["update-ref", "refs/heads/main", &yard.baseline()]);
+        assert_eq!(yard.recover()[0].outcome, Outcome::Interrupted);
+        yard.assert_whole(false);
+    }
+}
+
 /// The number of our index is another file's now: its birth in the note is not that of the file.
 #[test]
 fn a_lock_whose_number_was_ours_once_is_somebodys() {
