@@ -34,6 +34,12 @@ impl Host {
         let top = top.canonicalize().map_err(|e| not_a_repository(top, e))?;
         let git_dir = find_git_dir(&top)?;
         let common = find_common_dir(&git_dir)?;
+        // A claim or a HEAD in a folder that is in no list would not be found.
+        if git_dir != common && git_dir.parent() != Some(&common.join("worktrees")) {
+            return Err(unsupported(
+                "its git folder has a commondir file and is no linked working tree's",
+            ));
+        }
         for part in ["objects", "refs"] {
             if !common.join(part).is_dir() {
                 return Err(not_a_repository(&top, format!("it has no {part}")));
@@ -49,6 +55,7 @@ impl Host {
         let own = git_dir.join("config.worktree");
         if settings.is_true("extensions.worktreeconfig") && own.exists() {
             settings.0.extend(Settings::read(git, &own)?.0);
+            settings.check()?;
         }
         if common.join("objects/info/http-alternates").exists() {
             return Err(unsupported("it borrows objects over a network"));
@@ -506,28 +513,34 @@ impl Settings {
         last.map(|(_, value)| value.as_str())
     }
 
+    /// What is not one of git's words for false counts as true, as every number but zero does for git.
     fn is_true(&self, wanted: &str) -> bool {
-        let value = self.last(wanted).unwrap_or_default().to_lowercase();
-        matches!(value.as_str(), "true" | "yes" | "on" | "1")
+        self.last(wanted).is_some_and(|value| !is_false(value))
     }
 
     /// A setting under which files do not hold the bytes of the commit, or lie elsewhere, and why.
     pub(crate) fn unfit_for_files(&self) -> Option<(&'static str, &'static str)> {
         let elsewhere = self.last("core.worktree").map(|_| "core.worktree");
-        let crlf = self.is_true("core.autocrlf") || self.last("core.eol") == Some("crlf");
+        let says = |key, word| self.last(key).is_some_and(|v| v.eq_ignore_ascii_case(word));
+        // `input` converts nothing on its way into a file.
+        let auto = self.is_true("core.autocrlf") && !says("core.autocrlf", "input");
+        let crlf = auto || says("core.eol", "crlf");
         if let Some(key) = elsewhere {
             return Some((key, "the files lie elsewhere, as those of a submodule do"));
         }
         if self.is_true("core.sparsecheckout") {
             return Some(("core.sparseCheckout", "not all files are there"));
         }
+        if self.last("core.attributesfile").is_some() {
+            let why = "attributes outside the repository are not asked";
+            return Some(("core.attributesFile", why));
+        }
         crlf.then_some(("core.autocrlf or core.eol", "line ends are converted"))
     }
 
     /// Whether executable bits count.
     pub(crate) fn has_file_modes(&self) -> bool {
-        let value = self.last("core.filemode").unwrap_or("true").to_lowercase();
-        !matches!(value.as_str(), "false" | "no" | "off" | "0")
+        !self.last("core.filemode").is_some_and(is_false)
     }
 
     fn first_under(&self, prefix: &str, suffix: &str) -> Option<&str> {
@@ -536,6 +549,18 @@ impl Settings {
             .map(|(key, _)| key.as_str())
             .find(|key| key.starts_with(prefix) && key.ends_with(suffix))
     }
+}
+
+/// Git's own words for false: one of these, nothing at all, or the number zero in any spelling.
+fn is_false(value: &str) -> bool {
+    let value = value.trim_ascii_start().to_ascii_lowercase();
+    if matches!(value.as_str(), "" | "false" | "no" | "off") {
+        return true;
+    }
+    let number = value.strip_prefix(['+', '-']).unwrap_or(&value);
+    let number = number.strip_suffix(['k', 'm', 'g']).unwrap_or(number);
+    let digits = number.strip_prefix("0x").unwrap_or(number);
+    !digits.is_empty() && digits.bytes().all(|digit| digit == b'0')
 }
 
 /// Extensions that change nothing about objects or branches.
@@ -585,5 +610,56 @@ mod tests {
         assert!(settings.is_true("core.bare"));
         assert!(settings.check().is_err());
         assert!(Settings::parse(b"\xff").is_err());
+    }
+
+    #[test]
+    fn booleans_are_gits_own() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("config");
+        let program = std::process::Command::new("sh")
+            .args(["-c", "command -v git"])
+            .output()
+            .unwrap();
+        let program = String::from_utf8(program.stdout).unwrap();
+        for value in [
+            "= true", "= TRUE", "= yes", "= On", "= 1", "= 2", "= -1", "= 0x2", "= 1k", "", "= ",
+            "= false", "= No", "= OFF", "= 0", "= 00", "= 0x0", "= -0", "= 0k", "= \"\"",
+        ] {
+            std::fs::write(&file, format!("[core]\n\tautocrlf {value}\n")).unwrap();
+            let said = std::process::Command::new(program.trim())
+                .args(["config", "--type=bool", "--file"])
+                .args([file.as_os_str(), OsStr::new("core.autocrlf")])
+                .output()
+                .unwrap();
+            let settings = Settings::read(&Git::find().unwrap(), &file).unwrap();
+            let ours = format!("{}\n", settings.is_true("core.autocrlf"));
+            assert_eq!(ours.as_bytes(), said.stdout, "{value}");
+        }
+        let odd = Settings::parse(b"core.autocrlf\nsometimes\0").unwrap();
+        assert!(
+            odd.is_true("core.autocrlf"),
+            "what is not understood counts"
+        );
+    }
+
+    #[test]
+    fn a_git_folder_whose_common_folder_does_not_know_it_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "two"].map(|name| temp.path().join(name));
+        for top in [&one, &two] {
+            std::fs::create_dir(top).unwrap();
+        }
+        let (forge, other) = (Forge::create(&one).unwrap(), Forge::create(&two).unwrap());
+        let git = Git::find().unwrap();
+        assert!(Host::open(&git, &one).is_ok());
+        let common = other.git_dir().display().to_string();
+        std::fs::write(forge.git_dir().join("commondir"), common).unwrap();
+        let refused = Host::open(&git, &one).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::HostUnsupported);
+        // Nor one that lies elsewhere and is linked into the list.
+        let list = other.git_dir().join("worktrees");
+        std::fs::create_dir(&list).unwrap();
+        std::os::unix::fs::symlink(forge.git_dir(), list.join("one")).unwrap();
+        assert!(Host::open(&git, &one).is_err());
     }
 }

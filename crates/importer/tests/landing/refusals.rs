@@ -159,19 +159,34 @@ fn a_tree_in_the_middle_of_something_is_left_alone() {
 
 #[test]
 fn hosts_whose_files_are_not_the_bytes_of_the_commit_are_refused() {
-    let acts: [(&str, Act); 11] = [
+    let acts: [(&str, Act); 16] = [
         ("sparse", |y| set(y, "core.sparseCheckout", "true")),
         ("worktree", |y| {
             set(y, "core.worktree", y.temp.path().to_str().unwrap());
         }),
         ("autocrlf", |y| set(y, "core.autocrlf", "true")),
+        ("autocrlf by a number", |y| set(y, "core.autocrlf", "2")),
         ("eol", |y| set(y, "core.eol", "crlf")),
+        ("eol in another case", |y| set(y, "core.eol", "CRLF")),
+        ("attributes elsewhere", |y| {
+            let file = y.temp.path().join("attributes");
+            std::fs::write(&file, "*.rs filter=lfs\n").unwrap();
+            set(y, "core.attributesFile", file.to_str().unwrap());
+        }),
+        ("attributes elsewhere in the tree's own settings", |y| {
+            set(y, "extensions.worktreeConfig", "yes");
+            y.run(&["config", "--worktree", "core.attributesFile", "a"]);
+        }),
         ("split index", |y| {
             y.run(&["update-index", "--split-index"]);
         }),
         ("sparse in the tree's own settings", |y| {
             set(y, "extensions.worktreeConfig", "true");
             y.run(&["config", "--worktree", "core.sparseCheckout", "true"]);
+        }),
+        ("the same, switched on by a number", |y| {
+            set(y, "extensions.worktreeConfig", "2");
+            y.run(&["config", "--worktree", "core.sparseCheckout", "on"]);
         }),
         ("filter", |y| {
             write(&y.top, ".git/info/attributes", "*.rs filter=lfs\n")
