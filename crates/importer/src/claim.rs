@@ -41,13 +41,13 @@ pub(crate) struct Claim {
     dir: PathBuf,
     /// Held locked: a claim whose lock is free belongs to nobody that lives.
     lock: File,
-    index: NewIndex,
+    index: Mark,
     kept: bool,
 }
 
 /// By what the new index is known, whatever its name.
 #[derive(Debug)]
-enum NewIndex {
+enum Mark {
     /// By its inode, which nobody else gets while it is held open.
     Held(File),
     /// By its inode and when that was born, as a note says.
@@ -56,7 +56,7 @@ enum NewIndex {
     Unknown,
 }
 
-impl NewIndex {
+impl Mark {
     fn noted(note: &Note) -> Self {
         match note.born.clone() {
             Some(born) => Self::Noted {
@@ -84,7 +84,8 @@ impl NewIndex {
     }
 }
 
-/// When a file was made, in nanoseconds: more than a number of a note may say. No write and no rename changes it.
+/// When a file was made, in nanoseconds: as text, since a note holds no number so large. No write and no
+/// rename changes it.
 fn birth_of(found: &Metadata) -> Option<String> {
     let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(born.as_nanos().to_string())
@@ -124,10 +125,10 @@ impl Claim {
             git_dir: tree.git_dir().to_owned(),
             dir,
             lock,
-            index: NewIndex::Unknown,
+            index: Mark::Unknown,
             kept: false,
         };
-        claim.index = NewIndex::Held(claim.draft_index(tree)?);
+        claim.index = Mark::Held(claim.draft_index(tree)?);
         claim.write_note(tree, key, changeset)?;
         claim.lock_index()?;
         Ok(claim)
@@ -145,7 +146,7 @@ impl Claim {
 
     /// Writes the new index into the lock file, to the disk.
     pub(crate) fn write_index(&self, bytes: &[u8]) -> Result<(), ImportError> {
-        let NewIndex::Held(file) = &self.index else {
+        let Mark::Held(file) = &self.index else {
             return Err(ImporterCode::IndexLocked.refuse("its lock is not in our hand"));
         };
         if !self.index.is_at(&self.lock_file()) {
@@ -219,7 +220,7 @@ impl Claim {
         let top = tree.top().to_str().ok_or_else(|| {
             ImporterCode::HostUnsupported.refuse("the path of its working tree is not UTF-8")
         })?;
-        let NewIndex::Held(index) = &self.index else {
+        let Mark::Held(index) = &self.index else {
             return Err(failed(std::io::Error::other("there is no new index")));
         };
         let index = index.metadata().map_err(failed)?;
@@ -257,8 +258,7 @@ impl Claim {
 
     /// Whether the index's lock file is there and nobody can say whose it is.
     pub(crate) fn has_unknown_lock(&self) -> bool {
-        matches!(self.index, NewIndex::Unknown)
-            && std::fs::symlink_metadata(self.lock_file()).is_ok()
+        matches!(self.index, Mark::Unknown) && std::fs::symlink_metadata(self.lock_file()).is_ok()
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -310,7 +310,7 @@ impl Left {
             git_dir: git_dir.to_owned(),
             dir,
             lock,
-            index: note.as_ref().map_or(NewIndex::Unknown, NewIndex::noted),
+            index: note.as_ref().map_or(Mark::Unknown, Mark::noted),
             kept: true,
         };
         Ok(Some(Self { claim, note }))
@@ -361,7 +361,7 @@ mod tests {
         Claim {
             git_dir: git_dir.to_owned(),
             lock: File::open(&dir).unwrap(),
-            index: NewIndex::Held(File::open(git_dir.join("index.lock")).unwrap()),
+            index: Mark::Held(File::open(git_dir.join("index.lock")).unwrap()),
             dir,
             kept: true,
         }
@@ -418,7 +418,7 @@ mod tests {
         std::fs::write(&place, "ours").unwrap();
         let found = std::fs::symlink_metadata(&place).unwrap();
         let (inode, born) = (found.ino(), birth_of(&found).unwrap());
-        let noted = NewIndex::Noted {
+        let noted = Mark::Noted {
             inode,
             born: born.clone(),
         };
@@ -426,22 +426,18 @@ mod tests {
         std::fs::write(&place, "ours, and more").unwrap();
         std::fs::rename(&place, &index).unwrap();
         assert!(noted.is_at(&index), "whatever its name and content");
-        let later = NewIndex::Noted {
+        let later = Mark::Noted {
             inode,
             born: format!("{born}0"),
         };
         assert!(!later.is_at(&index), "the number alone says nothing");
-        // Such a number is given again, on most file systems at once.
+        // Such a number is given again, on most file systems at once. Births are as fine as a tick.
+        std::thread::sleep(std::time::Duration::from_millis(50));
         for round in 0..200 {
             std::fs::remove_file(&index).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(if round == 0 {
-                50
-            } else {
-                0
-            }));
             std::fs::write(&index, "theirs").unwrap();
             assert!(!noted.is_at(&index), "{round}");
         }
-        assert!(!NewIndex::Unknown.is_at(&index));
+        assert!(!Mark::Unknown.is_at(&index));
     }
 }

@@ -159,7 +159,7 @@ fn a_tree_in_the_middle_of_something_is_left_alone() {
 
 #[test]
 fn hosts_whose_files_are_not_the_bytes_of_the_commit_are_refused() {
-    let acts: [(&str, Act); 16] = [
+    let acts: [(&str, Act); 17] = [
         ("sparse", |y| set(y, "core.sparseCheckout", "true")),
         ("worktree", |y| {
             set(y, "core.worktree", y.temp.path().to_str().unwrap());
@@ -183,6 +183,10 @@ fn hosts_whose_files_are_not_the_bytes_of_the_commit_are_refused() {
         ("sparse in the tree's own settings", |y| {
             set(y, "extensions.worktreeConfig", "true");
             y.run(&["config", "--worktree", "core.sparseCheckout", "true"]);
+        }),
+        ("a promise in the tree's own settings", |y| {
+            set(y, "extensions.worktreeConfig", "true");
+            y.run(&["config", "--worktree", "remote.x.promisor", "true"]);
         }),
         ("the same, switched on by a number", |y| {
             set(y, "extensions.worktreeConfig", "2");
