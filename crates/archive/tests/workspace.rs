@@ -275,6 +275,31 @@ fn a_private_key_stays_home_under_any_name() {
             "ssh2",
             "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: x\n",
         ),
+        (
+            "no-end.crt",
+            "-----BEGIN CERTIFICATE-----\nAA\n-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n",
+        ),
+        (
+            "damaged-end.crt",
+            "-----BEGIN CERTIFICATE-----\nAA\n----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\nMHcC\n",
+        ),
+        (
+            "no-end.age",
+            "-----BEGIN CERTIFICATE-----\nAA\nAGE-SECRET-KEY-1QQ\n",
+        ),
+        (
+            "ssh2.pub",
+            "---- BEGIN SSH2 PUBLIC KEY ----\nAA\n---- END SSH2 PUBLIC KEY ----\n-----BEGIN PRIVATE KEY-----\nMIIE\n",
+        ),
+        (
+            "misleading.crt",
+            "-----BEGIN CERTIFICATE----- # not PRIVATE\nAA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nMIIE\n",
+        ),
+        (
+            "remark",
+            "-----BEGIN RSA PRIVATE KEY----- # mine, of /home/me\nMIIE\n",
+        ),
+        ("tabs", "\u{b}-----BEGIN PRIVATE KEY-----\u{b}\nMIIE\n"),
         ("utf16", "\u{fffd}"),
     ];
     let twins = [
@@ -285,8 +310,8 @@ fn a_private_key_stays_home_under_any_name() {
             "const BEGIN: &str = \"-----BEGIN PRIVATE KEY-----\";\n",
         ),
         (
-            "rules.txt",
-            "-----BEGIN PRIVATE KEY----- is how one begins\n",
+            "bundle.crt",
+            "-----BEGIN CERTIFICATE-----\nMIIE\n-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----\nkeys follow\n-----BEGIN PRIVATE KEY-----\n",
         ),
         ("empty", ""),
     ];
@@ -736,8 +761,41 @@ fn copies_and_disguises_of_secrets_stay_home() {
         "prod.kubeconfig",
         ".envs/prod",
         "a/.env/x",
+        ".netrc.BAK",
+        "kubeconfig.BACKUP",
+        "id_ed25519.OLD",
+        "x.key.BAK",
+        "id_rsa.bak~",
+        "server.pem.bak~",
+        ".pgpass~~",
+        ".git-credentials.tmp.bak",
+        ".aws.bak/credentials",
+        ".Config.OLD~/op/x",
+        ".ssh.1/config",
+        ".netrc.swo",
+        ".id_rsa.swp",
+        "#id_rsa#",
+        "_netrc.rej",
+        "id_rsa.1",
+        "id_rsa.bak2",
+        "id_rsa.~1~",
+        "id_rsa - Copy",
+        "id_rsa - Copy (2)",
+        "id_rsa copy 2",
+        "Copy of id_rsa",
+        "id_rsa (1)",
     ];
     let twins = [
+        "#notes#",
+        "(1)",
+        ".1",
+        ".bak",
+        "aws.bak/credentials",
+        "chapter 2",
+        "copy of notes",
+        "id_rsa.pub.bak",
+        "notes - Copy (2)",
+        "v1.2.3",
         "notes.bak",
         "id_rsa.pub",
         "environment",
@@ -765,19 +823,61 @@ fn the_directory_itself_may_be_what_stays_home() {
     ] {
         write(root.path(), path, "x");
     }
-    let packed = |dir: &str, admit: &[&str]| {
-        let admit: Vec<String> = admit.iter().map(|s| (*s).to_owned()).collect();
-        let mut choice = Workspace::new(&[], &admit)
-            .unwrap()
-            .of(&root.path().join(dir));
-        choice.as_mut().map_err(|e| e.code)?;
-        let mut choice = choice.unwrap();
-        Ok(walk(&root.path().join(dir), &mut choice).unwrap())
-    };
+    let packed = |dir: &str, admit: &[&str]| packed(&root.path().join(dir), admit);
     assert_eq!(packed("plain", &[]), Ok(vec!["a".to_owned()]));
     assert_eq!(packed(".aws", &[]), Ok(vec!["cli.txt".to_owned()]));
     for dir in [".ssh", "repo/.git"] {
         assert_eq!(packed(dir, &[]), Err(ArchiveCode::RootDenied), "{dir}");
     }
     assert_eq!(packed(".ssh", &[".ssh/"]), Ok(vec!["config".to_owned()]));
+}
+
+/// Packs a directory as `archive pack` does: what travels.
+fn packed(dir: &Path, admit: &[&str]) -> Result<Vec<String>, ArchiveCode> {
+    let admit: Vec<String> = admit.iter().map(|s| (*s).to_owned()).collect();
+    let choice = Workspace::new(&[], &admit).unwrap().of(dir);
+    walk(dir, &mut choice.map_err(|e| e.code)?)
+}
+
+#[test]
+fn a_directory_within_what_stays_home_is_refused_by_rules_of_any_length() {
+    let root = TempDir::new().unwrap();
+    for path in [
+        ".config/gcloud/credentials.db",
+        ".config/op/deep/x",
+        ".aws/sso/cache/token",
+        ".aws.bak/sso/cache/token",
+        ".config/gh/hosts.yml",
+        ".config/gh/config.yml",
+        ".config/git/credentials",
+        ".config/git/ignore",
+        ".config/htop/htoprc",
+    ] {
+        write(root.path(), path, "x");
+    }
+    let packed = |dir: &str, admit: &[&str]| packed(&root.path().join(dir), admit);
+    for dir in [
+        ".config/gcloud",
+        ".config/op/deep",
+        ".aws/sso/cache",
+        ".aws.bak/sso/cache",
+    ] {
+        assert_eq!(packed(dir, &[]), Err(ArchiveCode::RootDenied), "{dir}");
+    }
+    let only = |path: &str| Ok(vec![path.to_owned()]);
+    assert_eq!(packed(".config/gh", &[]), only("config.yml"));
+    assert_eq!(packed(".config/git", &[]), only("ignore"));
+    assert_eq!(packed(".config/htop", &[]), only("htoprc"));
+    assert_eq!(packed(".config", &[]).unwrap().len(), 3);
+    assert_eq!(packed(".config/op/deep", &[".config/op/"]), only("x"));
+}
+
+#[test]
+fn who_admits_a_secret_admits_no_copy_of_it() {
+    let root = TempDir::new().unwrap();
+    for path in ["test.pem", "test.pem.bak", "TEST.PEM"] {
+        write(root.path(), path, "x");
+    }
+    let (paths, _) = chosen_with(root.path(), &[], &["test.pem"]);
+    assert_eq!(paths, ["TEST.PEM", "test.pem"]);
 }

@@ -1,5 +1,6 @@
 //! What never leaves a working directory: credentials, by name and by how a file begins.
 
+use super::copies::originals;
 use super::glob::Glob;
 use crate::names::fold;
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ pub(super) struct DenyList {
     names: Vec<Rule>,
     /// Places in `names`, so that a file is held against the few rules that its name can match.
     index: Index,
+    /// The most segments a rule has: how much of the end of a path counts.
+    longest: usize,
     beginnings: Vec<(String, Glob)>,
 }
 
@@ -73,21 +76,45 @@ impl DenyList {
             Some(end) if is_literal(end) => self.index.ends.push((end.to_owned(), place)),
             _ => self.index.other.push(place),
         }
+        self.longest = self.longest.max(rule.segments);
         self.names.push(rule);
         Ok(())
     }
 
-    /// The pattern that denies a path, if one does.
+    /// The pattern that denies a path, or what it is a copy of, if one does.
     pub(super) fn denies(&self, path: &str, directory: bool) -> Option<&str> {
-        let decided = self.denies_as(path, directory);
-        // A copy of a secret is one: `id_rsa~`, `.env.bak`.
-        decided.or_else(|| self.denies_as(without_backup(path)?, directory))
+        let (above, name) = self.end(path)?;
+        let names = originals(&name);
+        let denied = |above: &[String]| {
+            let mut found = names
+                .iter()
+                .map(|name| self.denies_as(above, name, directory));
+            found.find_map(|rule| rule)
+        };
+        denied(&above).or_else(|| {
+            let origin = |name: &String| originals(name).pop().unwrap_or_default().to_owned();
+            let origins: Vec<String> = above.iter().map(origin).collect();
+            denied(&origins).filter(|_| origins != above)
+        })
     }
 
-    fn denies_as(&self, path: &str, directory: bool) -> Option<&str> {
-        let name = fold(path.rsplit('/').next().unwrap_or(path));
+    /// The pattern that names a path itself, if one does.
+    fn names_exactly(&self, path: &str, directory: bool) -> Option<&str> {
+        let (above, name) = self.end(path)?;
+        self.denies_as(&above, &name, directory)
+    }
+
+    /// Of a path what rules ask for, folded: the segments above the last one, and that.
+    fn end(&self, path: &str) -> Option<(Vec<String>, String)> {
+        let mut end: Vec<String> = path.rsplit('/').take(self.longest).map(fold).collect();
+        end.reverse();
+        let name = end.pop()?;
+        Some((end, name))
+    }
+
+    fn denies_as(&self, above: &[String], name: &str, directory: bool) -> Option<&str> {
         let index = &self.index;
-        let exact = index.exact.get(&name).into_iter().flatten();
+        let exact = index.exact.get(name).into_iter().flatten();
         let ends = index
             .ends
             .iter()
@@ -99,7 +126,7 @@ impl DenyList {
         for place in places {
             let later = last.is_none_or(|(best, _)| *place > best);
             let rule = self.names.get(*place).filter(|_| later);
-            if let Some(rule) = rule.filter(|rule| rule.matches(path, &name, directory)) {
+            if let Some(rule) = rule.filter(|rule| rule.matches(above, name, directory)) {
                 last = Some((*place, rule));
             }
         }
@@ -107,12 +134,30 @@ impl DenyList {
         (!rule.spared).then_some(rule.text.as_str())
     }
 
-    /// The beginning that denies a file, if one does: `head` is its first bytes.
+    /// The beginning that denies a file, if one does: `head` is its first bytes. Keys stand behind
+    /// notes, certificates and curve parameters, and a block whose end is missing hides none.
     pub(super) fn denies_content(&self, head: &[u8]) -> Option<String> {
         let text = plain(head);
-        let line = first_that_counts(&text)?;
+        let mut block = false;
+        for line in text.split(|byte| matches!(byte, b'\n' | b'\r')) {
+            let line = trim(line);
+            if let Some(rule) = self.begins(line) {
+                return Some(rule);
+            }
+            if block {
+                block = !line.starts_with(b"-----END ") && !line.starts_with(b"---- END ");
+            } else if is_block(line) {
+                block = true;
+            } else if !line.is_empty() && !is_note(line) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn begins(&self, line: &[u8]) -> Option<String> {
         let mut beginnings = self.beginnings.iter();
-        let (text, _) = beginnings.find(|(_, glob)| glob.matches(line))?;
+        let (text, _) = beginnings.find(|(_, glob)| glob.begins(line))?;
         Some(format!("{BEGINS}{text}"))
     }
 }
@@ -128,25 +173,17 @@ fn plain(head: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The first line that is no comment and belongs to no public block: keys stand behind notes,
-/// certificates and curve parameters.
-fn first_that_counts(text: &[u8]) -> Option<&[u8]> {
-    let mut block = false;
-    for line in text.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        let line = line.trim_ascii();
-        if block {
-            block = !line.starts_with(b"-----END ");
-        } else if is_public(line) {
-            block = true;
-        } else if !line.is_empty() && !is_note(line) {
-            return Some(line);
-        }
-    }
-    None
+/// A line without blanks and control characters around it, vertical tabs among them.
+fn trim(line: &[u8]) -> &[u8] {
+    let seen = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+    let start = line.iter().position(seen).unwrap_or(line.len());
+    let end = line.iter().rposition(seen).map_or(start, |last| last + 1);
+    line.get(start..end).unwrap_or_default()
 }
 
-fn is_public(line: &[u8]) -> bool {
-    line.starts_with(b"-----BEGIN ") && !line.windows(7).any(|window| window == b"PRIVATE")
+/// Whether a block begins. One that a rule names was found before.
+fn is_block(line: &[u8]) -> bool {
+    line.starts_with(b"-----BEGIN ") || line.starts_with(b"---- BEGIN ")
 }
 
 /// A comment, or an attribute that tools print before a block.
@@ -160,18 +197,6 @@ fn is_note(line: &[u8]) -> bool {
         b"issuer=",
     ];
     matches!(line, [b'#' | b';', ..]) || attribute.iter().any(|known| line.starts_with(known))
-}
-
-/// A path without what editors and people put behind the name of a copy.
-fn without_backup(path: &str) -> Option<&str> {
-    let endings = [
-        "~", ".bak", ".old", ".orig", ".save", ".backup", ".swp", ".copy", ".tmp",
-    ];
-    let mut cut = endings
-        .iter()
-        .filter_map(|ending| path.strip_suffix(ending));
-    cut.next()
-        .filter(|rest| !rest.is_empty() && !rest.ends_with('/'))
 }
 
 impl Rule {
@@ -200,17 +225,20 @@ impl Rule {
         Ok((rule, folded.last().cloned().unwrap_or_default()))
     }
 
-    /// `name` is the last segment, folded.
-    fn matches(&self, path: &str, name: &str, directory: bool) -> bool {
+    /// `name` is the last segment, `above` what stands before it; all folded.
+    fn matches(&self, above: &[String], name: &str, directory: bool) -> bool {
         if self.directory != directory {
             return false;
         }
         if self.segments == 1 {
             return self.glob.matches(name.as_bytes());
         }
-        let mut end: Vec<String> = path.rsplit('/').take(self.segments).map(fold).collect();
-        end.reverse();
-        end.len() == self.segments && self.glob.matches(end.join("/").as_bytes())
+        let Some(first) = (above.len() + 1).checked_sub(self.segments) else {
+            return false;
+        };
+        let end: Vec<&str> = above.iter().skip(first).map(String::as_str).collect();
+        self.glob
+            .matches(format!("{}/{name}", end.join("/")).as_bytes())
     }
 }
 
@@ -227,9 +255,9 @@ impl AdmitList {
         Ok(Self(list))
     }
 
-    /// The pattern that admits a path, if one does.
+    /// The pattern that admits a path, if one does. A copy of what is admitted is not.
     pub(super) fn admits(&self, path: &str, directory: bool) -> Option<&str> {
-        self.0.denies(path, directory)
+        self.0.names_exactly(path, directory)
     }
 }
 
@@ -249,9 +277,10 @@ mod tests {
     impl DenyList {
         /// What [`DenyList::denies`] must say, found without its index.
         fn denies_slowly(&self, path: &str, directory: bool) -> Option<&str> {
-            let name = fold(path.rsplit('/').next().unwrap());
+            let mut above: Vec<String> = path.split('/').map(fold).collect();
+            let name = above.pop().unwrap();
             let mut rules = self.names.iter().rev();
-            let rule = rules.find(|rule| rule.matches(path, &name, directory))?;
+            let rule = rules.find(|rule| rule.matches(&above, &name, directory))?;
             (!rule.spared).then_some(rule.text.as_str())
         }
     }
@@ -267,7 +296,7 @@ mod tests {
             for rule in &rules {
                 let _ = list.add(rule);
             }
-            prop_assert_eq!(list.denies_as(&path, directory), list.denies_slowly(&path, directory));
+            prop_assert_eq!(list.names_exactly(&path, directory), list.denies_slowly(&path, directory));
         }
     }
 
@@ -287,7 +316,7 @@ mod tests {
                     format!("{stem}{name}").to_uppercase(),
                 ] {
                     for directory in [false, true] {
-                        let found = list.denies_as(&path, directory);
+                        let found = list.names_exactly(&path, directory);
                         assert_eq!(found, list.denies_slowly(&path, directory), "{path}");
                         denied += usize::from(found.is_some());
                     }

@@ -62,6 +62,11 @@ impl Glob {
         }
     }
 
+    /// Whether the text begins with something that matches.
+    pub(super) fn begins(&self, text: &[u8]) -> bool {
+        holds(text, &self.needle) && self.search(text, true)
+    }
+
     /// The answer where it needs no search: no star at all before the first difference, or one star
     /// before literal bytes.
     fn quick(&self, text: &[u8]) -> Option<bool> {
@@ -83,10 +88,18 @@ impl Glob {
     }
 
     fn walk(&self, text: &[u8]) -> bool {
+        self.search(text, false)
+    }
+
+    /// Whether the whole text matches or, where a beginning is enough, a part that it begins with.
+    fn search(&self, text: &[u8], beginning: bool) -> bool {
         let mut at = vec![false; self.steps.len() + 1];
         let mut next = at.clone();
         self.enter(&mut at, 0);
         for byte in text {
+            if beginning && at.last() == Some(&true) {
+                return true;
+            }
             next.fill(false);
             for (index, step) in self.steps.iter().enumerate() {
                 if at.get(index) == Some(&true) {

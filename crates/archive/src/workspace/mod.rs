@@ -3,6 +3,7 @@
 //! Only directories people work in are chosen from like this. The tree of a commit travels whole;
 //! its files were published by whoever committed them, and a certificate must name all of them.
 
+mod copies;
 mod deny;
 mod gitignore;
 mod glob;
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::{Mutex, PoisonError};
 
 /// The choice of a working directory's files.
@@ -32,7 +33,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Workspace {
     ignores: Ignores,
-    /// The directory's own name with a slash, for rules that name a directory and a file in it.
+    /// Where the directory lies, each name with a slash behind it, for rules that name directories
+    /// and what is in them.
     above: String,
     /// The caller's patterns.
     asked: Vec<String>,
@@ -145,15 +147,19 @@ impl Workspace {
         let dir = dir
             .canonicalize()
             .map_err(|e| io("look at the directory", e))?;
-        let names = dir.iter().map(|name| name.to_string_lossy());
+        let names = dir.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        });
         for name in names {
-            let denied = self.denied.denies(&name, true).is_some()
-                && self.admitted.admits(&name, true).is_none();
+            let place = format!("{}{name}", self.above);
+            let denied = self.denied.denies(&place, true).is_some()
+                && self.admitted.admits(&place, true).is_none();
             if denied || is_dot_git(&name) {
                 let shown = flightproof_core::escape(&*name, 80);
                 return Err(ArchiveCode::RootDenied.refuse(format!("\"{shown}\"")));
             }
-            self.above = format!("{name}/");
+            self.above = format!("{place}/");
         }
         Ok(self)
     }
@@ -212,12 +218,17 @@ impl Workspace {
         }
     }
 
+    /// A path as rules see it.
+    fn place(&self, path: &RelPath) -> String {
+        format!("{}{}", self.above, path.as_str())
+    }
+
     fn reason(&mut self, path: &RelPath, kind: FileType) -> Option<Reason> {
         let directory = kind == FileType::Directory;
         if is_dot_git(path.file_name()) {
             return Some(Reason::Git);
         }
-        let place = format!("{}{}", self.above, path.as_str());
+        let place = self.place(path);
         if let Some(rule) = self.denied.denies(&place, directory) {
             let rule = rule.to_owned();
             match self.admitted.admits(&place, directory) {
@@ -282,7 +293,7 @@ impl Choice for Workspace {
         let Some(rule) = self.denied.denies_content(head) else {
             return true;
         };
-        let pattern = self.admitted.admits(file.as_str(), false);
+        let pattern = self.admitted.admits(&self.place(file), false);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.insert(file.clone(), (rule, pattern.map(str::to_owned)));
         pattern.is_some()
