@@ -151,8 +151,24 @@ fn create(path: &Path, mode: u32) -> std::io::Result<fs::File> {
 /// `STATE_UNAVAILABLE`.
 pub fn hold(folder: &Path) -> Result<fs::File, Refusal> {
     let held = fs::File::open(folder).map_err(|e| unavailable(folder, e))?;
-    rustix::fs::flock(&held, FlockOperation::LockExclusive).map_err(|e| unavailable(folder, e))?;
-    Ok(held)
+    lock(folder, held)
+}
+
+/// As [`hold`], by a file that is there for nothing else, and is made if need be.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn hold_file(path: &Path) -> Result<fs::File, Refusal> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let held = options.open(path).map_err(|e| unavailable(path, e))?;
+    lock(path, held)
+}
+
+fn lock(path: &Path, file: fs::File) -> Result<fs::File, Refusal> {
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(|e| unavailable(path, e))?;
+    Ok(file)
 }
 
 fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {

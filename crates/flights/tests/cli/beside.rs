@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
@@ -81,13 +82,18 @@ impl Scene {
 
     /// `cert verify` of the candidate under `policy.json`, with all three keys.
     fn verify(&self, candidate: &str, more: &[&str]) -> Run {
+        self.environment.run(&mut self.verifier(candidate, more))
+    }
+
+    fn verifier(&self, candidate: &str, more: &[&str]) -> Command {
         let keys = ["judge", "lead", "clerk"].map(|name| self.public(name));
         let policy = text(&self.environment.path("policy.json"));
         let mut args = vec!["cert", "verify", &self.certificate, "--repo", &self.repo];
         args.extend(["--subject", candidate, "--policy", &policy]);
         keys.iter().for_each(|key| args.extend(["--key", key]));
         args.extend(more);
-        self.flights(&args)
+        args.extend(["--format", "json"]);
+        self.environment.command(&args)
     }
 
     fn admit(&self, key: &str) -> Run {
@@ -364,6 +370,40 @@ fn a_revoked_certificate_is_refused_and_an_old_list_is_noticed() {
     assert_eq!(gone.json()["code"], "certifier/KEY_REVOKED");
     let by_other = scene.flights(&["key", "revoke", "--list", "list.json", "--key", "clerk"]);
     assert_eq!(by_other.json()["code"], "certifier/SIGNATURE_INVALID");
+}
+
+#[test]
+fn an_old_list_is_noticed_while_somebody_else_remembers_a_newer_one() {
+    let scene = Scene::new();
+    scene.policy(
+        "revocations",
+        json!({"list": "team", "keys": [scene.ids["lead"]]}),
+    );
+    let revoke = |more: &[&str]| {
+        let args = ["key", "revoke", "--list", "list.json", "--key", "lead"];
+        assert_eq!(scene.flights(&[&args[..], more].concat()).code, 0);
+    };
+    revoke(&["--new", "team"]);
+    let path = |name: &str| scene.environment.path(name);
+    fs::copy(path("work/list.json"), path("work/old.json")).unwrap();
+    revoke(&[&"1".repeat(64)]);
+    let memory = path("home/.local/state/flightproof/revocations/team.json");
+    let newer = fs::read(&memory).unwrap();
+
+    // As one that has seen nothing yet, while another is at it.
+    fs::remove_file(&memory).unwrap();
+    let other = fs::File::open(memory.with_extension("lock")).unwrap();
+    other.lock().unwrap();
+    let mut verifier = scene.verifier("candidate", &["--revocations", "old.json"]);
+    let mut waiting = verifier.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(waiting.try_wait().unwrap().is_none(), "it did not wait");
+    fs::write(&memory, &newer).unwrap();
+    other.unlock().unwrap();
+    let said = waiting.wait_with_output().unwrap().stdout;
+    let said: Value = serde_json::from_slice(&said).unwrap();
+    assert_eq!(said["code"], "certifier/REVOCATION_ROLLED_BACK");
+    assert_eq!(fs::read(&memory).unwrap(), newer);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use flightproof_certifier::policy::Policy;
 use flightproof_certifier::revocation::{CheckedRevocations, ListName, Seen};
 use flightproof_certifier::verify::Beside;
 use flightproof_core::{Moment, Refusal, parse_strict};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Largest file with what is remembered of a list, bytes.
@@ -59,48 +60,65 @@ fn revocations(
         CertifierCode::BesideUnasked
             .refuse("a revocation list; the policy names nobody who may sign one")
     })?;
-    let place = memory(&rule.list)?;
-    let remembered = recall(&place)?;
-    let checked = CheckedRevocations::open(&envelope(path)?, rule, keys, now, remembered.as_ref())?;
-    if remembered.as_ref() != Some(checked.seen()) {
-        write(&place, checked.seen())?;
-    }
+    // Whoever hands it over may take long: nobody waits for that.
+    let list = envelope(path)?;
+    let memory = Memory::of(&rule.list)?;
+    let checked = CheckedRevocations::open(&list, rule, keys, now, memory.seen.as_ref())?;
+    memory.keep(checked.seen())?;
     Ok(checked)
 }
 
-/// Refuses a version of a list that is older than what is remembered, or another of its number.
-///
-/// # Errors
-/// `REVOCATION_ROLLED_BACK`; a memory that cannot be read.
-pub(in super::super) fn check_newest(list: &ListName, seen: &Seen) -> Result<(), Refusal> {
-    let remembered = recall(&memory(list)?)?;
-    Ok(seen.not_older(remembered.as_ref())?)
+/// What is remembered of a list, held from the look at it to the next version: two at once would both
+/// be checked against the same version, and the older of theirs could be written last.
+pub(in super::super) struct Memory {
+    place: PathBuf,
+    seen: Option<Seen>,
+    _held: File,
 }
 
-/// Remembers a version that was issued here.
-///
-/// # Errors
-/// `STATE_UNAVAILABLE`.
-pub(in super::super) fn remember(list: &ListName, seen: &Seen) -> Result<(), Refusal> {
-    write(&memory(list)?, seen)
-}
-
-fn write(place: &Path, seen: &Seen) -> Result<(), Refusal> {
-    let text = serde_json::to_vec(seen).unwrap_or_default();
-    state::write_file(place, &text, 0o600)
-}
-
-fn memory(list: &ListName) -> Result<PathBuf, Refusal> {
-    let folder = state::directory()?.join("revocations");
-    state::private_directory(&folder)?;
-    Ok(folder.join(format!("{list}.json")))
-}
-
-/// A memory that cannot be read is no empty one.
-fn recall(place: &Path) -> Result<Option<Seen>, Refusal> {
-    if !place.exists() {
-        return Ok(None);
+impl Memory {
+    /// Waits until nobody else has it.
+    ///
+    /// # Errors
+    /// `STATE_UNAVAILABLE`; a memory that cannot be read, which is no empty one.
+    pub(in super::super) fn of(list: &ListName) -> Result<Self, Refusal> {
+        let folder = state::directory()?.join("revocations");
+        state::private_directory(&folder)?;
+        let held = state::hold_file(&folder.join(format!("{list}.lock")))?;
+        let place = folder.join(format!("{list}.json"));
+        let there = place.try_exists();
+        let seen = match there.map_err(|e| input::unreadable(&place, e))? {
+            false => None,
+            true => {
+                let seen = parse_strict(&input::read(&place, MAX_SEEN)?, MAX_SEEN);
+                Some(seen.map_err(|e| input::unreadable(&place, e))?)
+            }
+        };
+        Ok(Self {
+            place,
+            seen,
+            _held: held,
+        })
     }
-    let seen = parse_strict(&input::read(place, MAX_SEEN)?, MAX_SEEN);
-    seen.map(Some).map_err(|e| input::unreadable(place, e))
+
+    /// Refuses a version that is older than what is remembered, or another of its number.
+    ///
+    /// # Errors
+    /// `REVOCATION_ROLLED_BACK`.
+    pub(in super::super) fn check(&self, seen: &Seen) -> Result<(), Refusal> {
+        Ok(seen.not_older(self.seen.as_ref())?)
+    }
+
+    /// Remembers a version, and never an older one.
+    ///
+    /// # Errors
+    /// `REVOCATION_ROLLED_BACK`, `STATE_UNAVAILABLE`.
+    pub(in super::super) fn keep(&self, seen: &Seen) -> Result<(), Refusal> {
+        self.check(seen)?;
+        if self.seen.as_ref() == Some(seen) {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(seen).unwrap_or_default();
+        state::write_file(&self.place, &text, 0o600)
+    }
 }

@@ -1,6 +1,6 @@
 //! `flights key revoke`: the next version of a revocation list.
 
-use super::super::cert::beside;
+use super::super::cert::beside::Memory;
 use super::super::input;
 use super::{SignerArgs, signer};
 use crate::show::{self, Format};
@@ -62,9 +62,10 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
     }
     let signed = list.sign(key.as_ref() as &dyn Signer)?;
     let seen = list.seen(&dsse::unchecked(&signed, PAYLOAD_TYPE)?);
-    beside::check_newest(&list.list, &seen)?;
+    let memory = Memory::of(&list.list)?;
+    memory.check(&seen)?;
     input::write(&args.list, &signed, 0o644)?;
-    beside::remember(&list.list, &seen)?;
+    memory.keep(&seen)?;
     let detail = format!(
         "list {}, version {}: {} keys, {} certificates, good until {}",
         list.list,
@@ -92,7 +93,7 @@ fn version(args: &RevokeArgs, key: &PublicKey, now: Moment) -> Result<Revocation
             let envelope = input::read(&args.list, MAX_ENVELOPE_BYTES)?;
             let signed = dsse::open_as(PAYLOAD_TYPE, &envelope, &[*key], 1)?;
             let list = RevocationList::parse(signed.bytes())?;
-            beside::check_newest(&list.list, &list.seen(signed.bytes()))?;
+            Memory::of(&list.list)?.check(&list.seen(signed.bytes()))?;
             Ok(list.next(now, args.days))
         }
     }
