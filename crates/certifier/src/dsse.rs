@@ -442,6 +442,22 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_fields_is_no_envelope_and_no_signature() {
+        let good = envelope();
+        let signature = json!([good["signatures"][0]["keyid"], good["signatures"][0]["sig"]]);
+        let mut within = good.clone();
+        within["signatures"] = json!([signature]);
+        let all = json!([good["payloadType"], good["payload"], good["signatures"]]);
+        for bad in [all, within] {
+            assert_eq!(
+                open_value(&bad, &[1], 1),
+                Err(CertifierCode::EnvelopeMalformed),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
     fn fields_that_nothing_reads_change_nothing() {
         let mut more = envelope();
         more["future"] = json!({"verdict": "refused"});

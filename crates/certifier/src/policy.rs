@@ -8,8 +8,10 @@ use crate::log::LogKey;
 use crate::revocation::{CheckedRevocations, ListName};
 use crate::ring::{NamedKey, Ring};
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Digest, Moment, escape, parse_strict};
+use flightproof_core::{Digest, Moment, escape, exact, parse_strict_value, read_strict};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 /// The schema name of a policy file.
@@ -123,8 +125,11 @@ impl Policy {
     /// `POLICY_INVALID`, `POLICY_EMPTY` without a required gate, `THRESHOLD_INVALID` for 0, and the
     /// refusals of [`PublicKey::from_pem`] for a key in it.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
-        let file: PolicyFile = parse_strict(bytes, MAX_POLICY_BYTES)
-            .map_err(|e| CertifierCode::PolicyInvalid.refuse(e))?;
+        let value = parse_strict_value(bytes, MAX_POLICY_BYTES).map_err(invalid)?;
+        if holds_null(&value) {
+            return Err(invalid("null demands nothing; leave the field away"));
+        }
+        let file: PolicyFile = read_strict(value).map_err(invalid)?;
         if file.schema != POLICY_SCHEMA {
             return Err(CertifierCode::PolicyInvalid.refuse(format_args!(
                 "schema \"{}\", expected \"{POLICY_SCHEMA}\"",
@@ -288,6 +293,7 @@ struct PolicyFile {
 #[serde(untagged)]
 enum KeyEntry {
     Name(String),
+    #[serde(deserialize_with = "exact")]
     Window(KeyWindow),
 }
 
@@ -363,24 +369,41 @@ impl PolicyFile {
     }
 }
 
+/// Whether something is spelt out as nothing, which one reader takes for no demand and another for an
+/// empty one.
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(holds_null),
+        Value::Object(fields) => fields.values().any(holds_null),
+        _ => false,
+    }
+}
+
+/// Each key stands once: of two times in force, one reader takes the first and another the last.
 fn named(entries: &[KeyEntry]) -> Result<Vec<NamedKey>, CertifierError> {
-    entries
-        .iter()
-        .map(|entry| {
-            let (text, from, until) = match entry {
-                KeyEntry::Name(text) => (text, None, None),
-                KeyEntry::Window(window) => (&window.key, window.from, window.until),
-            };
-            if from.zip(until).is_some_and(|(from, until)| from >= until) {
-                return Err(invalid("a key is in force from after its end"));
-            }
-            Ok(NamedKey {
-                id: key_id(text)?,
-                from,
-                until,
-            })
-        })
-        .collect()
+    let named = entries.iter().map(named_key);
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let mut seen = BTreeSet::new();
+    match named.iter().find(|key| !seen.insert(key.id)) {
+        Some(key) => Err(invalid(format_args!("the key {} stands twice", key.id))),
+        None => Ok(named),
+    }
+}
+
+fn named_key(entry: &KeyEntry) -> Result<NamedKey, CertifierError> {
+    let (text, from, until) = match entry {
+        KeyEntry::Name(text) => (text, None, None),
+        KeyEntry::Window(window) => (&window.key, window.from, window.until),
+    };
+    if from.zip(until).is_some_and(|(from, until)| from >= until) {
+        return Err(invalid("a key is in force from after its end"));
+    }
+    Ok(NamedKey {
+        id: key_id(text)?,
+        from,
+        until,
+    })
 }
 
 fn invalid(reason: impl std::fmt::Display) -> CertifierError {
@@ -416,7 +439,7 @@ fn gates(names: &[String]) -> Result<Vec<Gate>, CertifierError> {
 mod tests {
     use super::*;
     use crate::key::SecretKey;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn policy() -> Value {
         json!({"schema": POLICY_SCHEMA, "threshold": 1, "required_gates": ["build", "mutation"]})
@@ -487,6 +510,70 @@ mod tests {
             Policy::parse(twice.as_bytes()).map_err(|e| e.code),
             Err(CertifierCode::PolicyInvalid)
         );
+    }
+
+    #[test]
+    fn a_key_stands_once_in_each_list() {
+        let window = json!({"key": key(1).id(), "until": "2025-01-01T00:00:00Z"});
+        let twice = json!([window, key(1).to_pem().unwrap()]);
+        let rules = [
+            ("keys", twice.clone()),
+            ("revocations", json!({"list": "main", "keys": twice})),
+            ("exceptions", json!({"keys": twice})),
+            ("admission", json!({"keys": twice})),
+        ];
+        for (field, rule) in rules {
+            let mut policy = with("keys", json!([key(2).id()]));
+            policy[field] = rule;
+            assert_eq!(parse(&policy), Err(CertifierCode::PolicyInvalid), "{field}");
+        }
+        assert!(parse(&with("keys", json!([window, key(2).id()]))).is_ok());
+    }
+
+    #[test]
+    fn null_is_no_spelling_of_no_demand() {
+        for field in [
+            "keys",
+            "allow",
+            "require",
+            "repository",
+            "witness",
+            "revocations",
+            "exceptions",
+            "admission",
+            "log",
+        ] {
+            let refused = parse(&with(field, Value::Null));
+            assert_eq!(refused, Err(CertifierCode::PolicyInvalid), "{field}");
+        }
+        for (field, bad) in [
+            ("require", json!({"attempts_max": null})),
+            ("keys", json!([{"key": key(1).id(), "until": null}])),
+        ] {
+            let refused = parse(&with(field, bad));
+            assert_eq!(refused, Err(CertifierCode::PolicyInvalid), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_fields_is_no_object() {
+        let positions = json!([POLICY_SCHEMA, [key(1).id()], 1, ["build"], {}, {}]);
+        for bad in [
+            positions,
+            with(
+                "allow",
+                json!([true, true, true, true, true, true, [], 9, true, 9, []]),
+            ),
+            with("require", json!([false, 9])),
+            with("keys", json!([[key(1).id()]])),
+            with(
+                "keys",
+                json!([[key(1).id(), "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"]]),
+            ),
+            with("log", json!(["example.org/log+1+x"])),
+        ] {
+            assert_eq!(parse(&bad), Err(CertifierCode::PolicyInvalid), "{bad}");
+        }
     }
 
     /// Whether the key with this seed may sign under the policy, at a moment, if it is given.

@@ -1,3 +1,4 @@
+use crate::exact::exactly;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -32,13 +33,20 @@ impl std::error::Error for StrictError {}
 ///
 /// Stricter than serde: size first; duplicate keys at any depth refused (compared after unescaping);
 /// only integers of magnitude at most 2^53 - 1; nesting at most 128; nothing after the document.
-/// Unknown fields are refused where the type says so.
+/// Unknown fields are refused where the type says so, and a list of fields is no object.
 ///
 /// # Errors
 /// [`StrictError`] with the reason; never any content beyond key names.
 pub fn parse_strict<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T, StrictError> {
-    serde_json::from_value(parse_strict_value(bytes, limit)?)
-        .map_err(|e| StrictError::Malformed(e.to_string()))
+    read_strict(parse_strict_value(bytes, limit)?)
+}
+
+/// The second half of [`parse_strict`], for a value of [`parse_strict_value`].
+///
+/// # Errors
+/// [`StrictError::Malformed`].
+pub fn read_strict<T: DeserializeOwned>(value: Value) -> Result<T, StrictError> {
+    exactly(value).map_err(|e| StrictError::Malformed(e.to_string()))
 }
 
 /// [`parse_strict`] of a document whose shape is not known yet.

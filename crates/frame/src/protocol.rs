@@ -63,9 +63,11 @@ pub enum Request {
     /// Unpack uploaded `.crate` files into the vendor directory, each SHA-256 checked first.
     Unpack {
         /// The files, by name and digest.
+        #[serde(deserialize_with = "flightproof_core::exact")]
         crates: Vec<CrateFile>,
     },
     /// Run one program to its end.
+    #[serde(deserialize_with = "flightproof_core::exact")]
     Exec(Exec),
     /// Copy a build product to where cases may execute it, and nobody may change it.
     Promote {
@@ -197,6 +199,7 @@ pub enum Reply {
         packages: u64,
     },
     /// To [`Request::Exec`].
+    #[serde(deserialize_with = "flightproof_core::exact")]
     Exec(Outcome),
     /// To [`Request::Promote`].
     Promoted {
@@ -208,6 +211,7 @@ pub enum Reply {
     /// To [`Request::Probe`].
     Probe {
         /// One reading per act.
+        #[serde(deserialize_with = "flightproof_core::exact")]
         readings: Vec<ProbeReading>,
     },
     /// To [`Request::Kernel`].
@@ -292,6 +296,7 @@ pub struct ProbeReading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flightproof_core::parse_strict;
 
     #[test]
     fn a_package_lies_in_the_file_that_cargo_names_after_it() {
@@ -301,5 +306,22 @@ mod tests {
             sha256: Digest::of(b""),
         };
         assert_eq!(file.file_name(), "serde-1.0.1.crate");
+    }
+
+    #[test]
+    fn a_list_of_fields_is_no_message_nor_a_part_of_one() {
+        let read = |text: &str| parse_strict::<Reply>(text.as_bytes(), 1000).is_ok();
+        let exec = |status: &str, out: &str| {
+            let rest = r#""stderr":{"$bytes":""},"complete":true,"armed":false"#;
+            format!(r#"{{"reply":"exec","status":{status},"stdout":{out},{rest}}}"#)
+        };
+        let (status, out) = (r#"{"kind":"exited","code":0}"#, r#"{"$bytes":""}"#);
+        assert!(read(&exec(status, out)));
+        assert!(!read(&exec(r#"["exited",0]"#, out)));
+        assert!(!read(&exec(status, r#"[""]"#)));
+        let probe = |reading: &str| format!(r#"{{"reply":"probe","readings":[{reading}]}}"#);
+        assert!(read(&probe(r#"{"act":"a","denied":true,"how":"x"}"#)));
+        assert!(!read(&probe(r#"["a",true,"x"]"#)));
+        assert!(!read(r#"["refused","a/B","x"]"#));
     }
 }

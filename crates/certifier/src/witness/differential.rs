@@ -67,6 +67,7 @@ pub enum Choice {
     /// A text; in a rule, with rules in it.
     Text(String),
     /// A whole number from a range.
+    #[serde(deserialize_with = "flightproof_core::exact")]
     Number(Range),
 }
 

@@ -87,6 +87,7 @@ impl WitnessFile {
 #[serde(untagged)]
 enum Blob {
     Text(String),
+    #[serde(deserialize_with = "flightproof_core::exact")]
     Encoded(Encoded),
 }
 

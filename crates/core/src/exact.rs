@@ -1,0 +1,244 @@
+//! A document read into its type in one way only: an object as an object.
+//!
+//! What serde derives for a struct, and for an enum with a tag in it, also takes a list of the fields
+//! in the order in which the source has them. No other reader knows that order, and a field that is
+//! left out or unknown would not be noticed by its name.
+
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
+use serde::de::{
+    Deserialize, DeserializeOwned, Error as _, Expected, IntoDeserializer, Unexpected, Visitor,
+};
+use serde::{Deserializer, forward_to_deserialize_any};
+use serde_json::{Error, Map, Value};
+
+/// Reads a field or variant of an enum without a tag, or with one in it: serde buffers what they hold,
+/// and would take a list for an object there.
+///
+/// # Errors
+/// What the type does not know.
+pub fn exact<'de, D: Deserializer<'de>, T: DeserializeOwned>(reader: D) -> Result<T, D::Error> {
+    exactly(Value::deserialize(reader)?).map_err(D::Error::custom)
+}
+
+/// Reads a value into its type.
+pub(crate) fn exactly<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    T::deserialize(Exact(value))
+}
+
+struct Exact(Value);
+
+impl IntoDeserializer<'_, Error> for Exact {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Exact {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Array(_) if is_tagged(&visitor) => Err(listed(&visitor)),
+            Value::Array(items) => {
+                let mut items = SeqDeserializer::new(items.into_iter().map(Exact));
+                let value = visitor.visit_seq(&mut items)?;
+                items.end()?;
+                Ok(value)
+            }
+            Value::Object(fields) => {
+                let mut fields = entries(fields);
+                let value = visitor.visit_map(&mut fields)?;
+                fields.end()?;
+                Ok(value)
+            }
+            plain => plain.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Array(_) => Err(listed(&visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Object(fields) if fields.len() == 1 => {
+                visitor.visit_enum(MapAccessDeserializer::new(entries(fields)))
+            }
+            other => other.deserialize_enum(name, variants, visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct identifier ignored_any
+    }
+}
+
+type Entries<I> = MapDeserializer<'static, I, Error>;
+
+fn entries(fields: Map<String, Value>) -> Entries<impl Iterator<Item = (Exact, Exact)>> {
+    let exact = |(key, value)| (Exact(Value::String(key)), Exact(value));
+    MapDeserializer::new(fields.into_iter().map(exact))
+}
+
+fn listed(expected: &dyn Expected) -> Error {
+    Error::invalid_type(Unexpected::Seq, expected)
+}
+
+/// Whether what is read is an enum with its tag in it. It asks for anything at all, and nothing but
+/// the name that serde gives to what it expects tells it from what may be a list.
+fn is_tagged(expected: &dyn Expected) -> bool {
+    expected.to_string().starts_with("internally tagged enum")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Point {
+        x: u8,
+        y: Option<u8>,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+    enum Tagged {
+        At {
+            x: u8,
+        },
+        Many {
+            places: Vec<u8>,
+        },
+        #[serde(deserialize_with = "exact")]
+        Point(Point),
+        Points {
+            #[serde(deserialize_with = "exact")]
+            points: Vec<Point>,
+        },
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Named {
+        Nowhere,
+        At { x: u8 },
+        Point(Point),
+        Pair(u8, u8),
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Text(String),
+        #[serde(deserialize_with = "exact")]
+        Point(Point),
+    }
+
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+    struct Name(String);
+
+    fn reads<T: DeserializeOwned>(value: Value) -> bool {
+        exactly::<T>(value).is_ok()
+    }
+
+    #[test]
+    fn a_list_is_no_object_wherever_it_stands() {
+        let (object, list) = (json!({"x": 1, "y": 2}), json!([1, 2]));
+        assert!(reads::<Point>(object.clone()) && !reads::<Point>(list.clone()));
+        assert!(reads::<Vec<Point>>(json!([object])) && !reads::<Vec<Point>>(json!([list])));
+        assert!(reads::<Option<Point>>(object.clone()) && !reads::<Option<Point>>(list.clone()));
+        let within = |value: &Value| json!({"k": value});
+        assert!(reads::<BTreeMap<Name, Point>>(within(&object)));
+        assert!(!reads::<BTreeMap<Name, Point>>(within(&list)));
+        assert!(!reads::<BTreeMap<Name, Point>>(json!([["k", object]])));
+        assert!(
+            reads::<Named>(json!({"point": object})) && !reads::<Named>(json!({"point": list}))
+        );
+        assert!(reads::<Named>(json!({"at": {"x": 1}})) && !reads::<Named>(json!({"at": [1]})));
+        assert!(reads::<Either>(object) && !reads::<Either>(list));
+    }
+
+    #[test]
+    fn an_enum_with_a_tag_in_it_is_no_list_either() {
+        assert!(reads::<Tagged>(json!({"kind": "at", "x": 1})));
+        assert!(!reads::<Tagged>(json!(["at", 1])));
+        assert!(!reads::<Vec<Tagged>>(json!([["at", 1]])));
+        assert!(reads::<Tagged>(json!({"kind": "many", "places": [1, 2]})));
+        assert!(reads::<Tagged>(json!({"kind": "point", "x": 1})));
+        assert!(!reads::<Tagged>(json!(["point", 1, 2])));
+        let points = |point: Value| json!({"kind": "points", "points": [point]});
+        assert!(
+            reads::<Tagged>(points(json!({"x": 1}))) && !reads::<Tagged>(points(json!([1, 2])))
+        );
+    }
+
+    #[test]
+    fn what_is_meant_is_read_as_ever() {
+        assert_eq!(exactly::<Named>(json!("nowhere")).unwrap(), Named::Nowhere);
+        assert_eq!(
+            exactly::<Named>(json!({"pair": [1, 2]})).unwrap(),
+            Named::Pair(1, 2)
+        );
+        assert_eq!(
+            exactly::<Either>(json!("x")).unwrap(),
+            Either::Text("x".to_owned())
+        );
+        assert_eq!(
+            exactly::<Point>(json!({"x": 1})).unwrap(),
+            Point { x: 1, y: None }
+        );
+        assert_eq!(
+            exactly::<(u8, Name)>(json!([1, "n"])).unwrap(),
+            (1, Name("n".to_owned()))
+        );
+        let value = json!({"a": [1, {"b": null}], "c": "d", "e": true, "f": -1});
+        assert_eq!(exactly::<Value>(value.clone()).unwrap(), value);
+        for bad in [
+            json!({"x": 1, "z": 1}),
+            json!({"y": 1}),
+            json!(null),
+            json!({"x": 256}),
+        ] {
+            assert!(!reads::<Point>(bad.clone()), "{bad}");
+        }
+        assert!(!reads::<(u8, u8)>(json!([1, 2, 3])));
+        assert!(!reads::<Named>(json!({"nowhere": null, "at": {"x": 1}})));
+    }
+}
