@@ -78,7 +78,7 @@ fn money_is_held_within_caps_and_given_back_only_if_nothing_was_started() {
     );
     let resolve = ["resolve", "run-2", "--as", "1", "--evidence", EVIDENCE];
     assert_snapshot!(spend(&environment, &resolve).stdout, @"
-    REFUSED at spend: ledger/HOLD_REFUSED: run-2 is reserved: NotUnknown
+    REFUSED at spend: ledger/HOLD_REFUSED: run-2 is reserved: only a run of unknown outcome takes an operator's word
       hint: look at the run with `flights spend show`; an unknown outcome needs `flights spend resolve`
     ");
     assert_snapshot!(undated(&spend(&environment, &["show"])), @"

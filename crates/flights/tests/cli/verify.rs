@@ -73,7 +73,7 @@ fn another_subject_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 11
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SUBJECT_MISMATCH","stage":"verify","detail":"certified snapshot ________________________________________________________________, this tree ________________________________________________________________","hint":"verify the tree that was certified, or certify this one"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SUBJECT_MISMATCH","stage":"verify","detail":"certified snapshot ________________________________________________________________, this tree ________________________________________________________________","hint":"name a revision with --repo DIR --subject REV: in a directory, build output and files that git does not track count too; or certify this tree"}
     "#);
     let directory = exported(&environment);
     environment.write("export/extra.txt", "one more file");

@@ -109,7 +109,7 @@ impl std::fmt::Display for HoldRefusal {
             Self::NotStarted => "it was not started, so nothing can have been spent",
             Self::MayHaveSpent => "it was started, so it cannot be given back",
             Self::NeedsResolution => "what it spent is not known, and an operator must say it",
-            Self::NotUnknown => "what it spent is known already",
+            Self::NotUnknown => "only a run of unknown outcome takes an operator's word",
             Self::ResolvedBefore => "it was resolved before, to another amount",
         })
     }
