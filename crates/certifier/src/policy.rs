@@ -114,11 +114,6 @@ impl Require {
 }
 
 impl Policy {
-    /// Whether it matters how often a commit was tried.
-    pub fn counts_attempts(&self) -> bool {
-        self.require().attempts_max.is_some()
-    }
-
     /// Reads a policy file.
     ///
     /// # Errors

@@ -460,7 +460,9 @@ impl Crew {
         (host, key): (&Host, &dyn Signer),
         progress: &mut Progress,
     ) -> Result<Verdict, Refusal> {
-        if order.bound.as_ref().is_some_and(Policy::counts_attempts) {
+        // Elsewhere it stays 1, so that a recording replays.
+        let require = order.bound.as_ref().map(Policy::require);
+        if require.is_some_and(|require| require.attempts_max.is_some()) {
             order.attempt = log::attempt(&order.label)?;
         }
         let work = host.work_directory()?;
