@@ -48,9 +48,15 @@ pub(crate) fn proven(statement: &Statement) -> Vec<String> {
         format!(
             "built offline in a {} session with {}, nothing left of it",
             escape(&inputs.attestation.backend, 40),
-            escape(&inputs.image_digest.version, 80)
+            escape(compiler(inputs), 80)
         ),
     ]
+}
+
+/// What built it: a session has the Rust toolchain whatever the language of the program is.
+fn compiler(inputs: &Inputs) -> &str {
+    let named = inputs.session_build.profile.split_once(": ");
+    named.map_or(&inputs.image_digest.version, |(_, compiler)| compiler)
 }
 
 /// What it does not, a line each.

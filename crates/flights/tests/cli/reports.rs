@@ -74,6 +74,15 @@ fn a_report_tells_of_every_flight_and_is_the_same_every_time() {
     ] {
         assert!(html.contains(text), "{text}");
     }
+    // What built a program is what is named, and not what else lies in a session.
+    let built = |name: &str| {
+        let flight = html.split_once(&format!("id=\"flight-{name}\""));
+        let told =
+            flight.and_then(|(_, rest)| rest.split_once("built offline in a local session with "));
+        told.map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
+    };
+    assert_eq!(built("honest-c").as_deref(), Some("cc"));
+    assert_eq!(built("honest-library").as_deref(), Some("rustc"));
     assert_inert(&html);
     assert_eq!(timeless(html), timeless(report(&environment, &[])));
 }
