@@ -6,7 +6,7 @@ use crate::build::environment;
 use crate::observe::ending;
 use crate::upload::{self, execute};
 use crate::{Session, SessionCode, SessionError};
-use flightproof_core::{Digest, RelPath};
+use flightproof_core::{Digest, RelPath, escape};
 use flightproof_evidence::{Ending, Generated, GeneratedEntry, GeneratedFile, GeneratorOrder};
 use flightproof_frame::protocol::{Exec, ExecLimits, Outcome, Place, Role, Status};
 use std::collections::BTreeMap;
@@ -25,8 +25,31 @@ const MAX_TAIL: usize = 4096;
 const HASHED_AT_ONCE: usize = 500;
 /// Where it runs: made anew for each run.
 const WORK: &str = "/flight/target/work";
-/// Empties the one place that is left from run to run, lays the tree there, and becomes the generator.
-const START: &str = "find /flight/target -mindepth 1 -delete && cp -R /flight/src \"$0\" && cd \"$0\" && exec \"$@\"";
+/// Empties the one place that is left from run to run, lays the tree there, and looks whether the
+/// session has the tool that is the generator. As all scripts here it is for any shell, and for tools
+/// as small as those of an image may be.
+const PREPARE: &str = r#"chmod -R u+rwx /flight/target
+rm -rf /flight/target/* /flight/target/.[!.]* /flight/target/..?* && cp -R /flight/src "$0" || exit 1
+case $1 in /*) [ -x "$1" ] || { echo "$1 is not in the session" >&2; exit 1; } ;; esac"#;
+/// Becomes the generator.
+const START: &str = r#"cd "$0" && exec "$@""#;
+/// Says which files there are that their owner may execute, which others, and what is no file.
+const LISTS: [(&str, Kind); 3] = [
+    (
+        r#"cd "$0" && find . -mindepth 1 -type f -perm -100 -print0"#,
+        Kind::File { executable: true },
+    ),
+    (
+        r#"cd "$0" && find . -mindepth 1 -type f ! -perm -100 -print0"#,
+        Kind::File { executable: false },
+    ),
+    (
+        r#"cd "$0" && find . -mindepth 1 ! -type f ! -type d -print0"#,
+        Kind::Other,
+    ),
+];
+/// Says the digest of each file by itself: no name is part of what it says.
+const HASH: &str = r#"for file; do sha256sum <"$file" || exit 1; done"#;
 
 /// Uploads the files that generators may read: the whole tree of this session.
 ///
@@ -44,6 +67,7 @@ pub fn furnish<B: AsRef<[u8]>>(
 /// # Errors
 /// What the session refuses. A generator that fails or hits a limit is an answer, not an error.
 pub fn run(session: &mut dyn Session, order: &GeneratorOrder) -> Result<Generated, SessionError> {
+    prepare(session, order)?;
     let outcome = execute(session, start(order))?;
     let events = session.events()?;
     let ended = ending(&outcome.status, events)?;
@@ -60,21 +84,45 @@ pub fn run(session: &mut dyn Session, order: &GeneratorOrder) -> Result<Generate
     })
 }
 
+/// A place that cannot be made, or a tool that is not there, is no end of a generator.
+fn prepare(session: &mut dyn Session, order: &GeneratorOrder) -> Result<(), SessionError> {
+    let program = order.argv.first().cloned().unwrap_or_default();
+    let outcome = execute(
+        session,
+        script(PREPARE, vec![program], LOOK_WALL_MS, MAX_SAID),
+    )?;
+    match outcome.status {
+        Status::Exited { code: 0 } => Ok(()),
+        status => Err(SessionCode::LaunchFailed.refuse(format_args!(
+            "the generator's place: {status:?} {}",
+            escape(&*outcome.stderr, 300)
+        ))),
+    }
+}
+
+/// What lies in the generator's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File { executable: bool },
+    Other,
+}
+
 fn look(
     session: &mut dyn Session,
     order: &GeneratorOrder,
 ) -> Result<Vec<GeneratedEntry>, SessionError> {
-    let args = [WORK, "-mindepth", "1", "-printf", "%y %m %P\\0"];
-    let list = whole(session, "/usr/bin/find", args.map(str::to_owned).to_vec())?;
-    let mut entries = listed(&list, &order.outputs)?;
+    let mut entries = Vec::new();
+    for (find, kind) in LISTS {
+        let list = whole(session, script(find, vec![], LOOK_WALL_MS, MAX_LIST))?;
+        entries.extend(listed(&list, kind, &order.outputs));
+    }
     let files: Vec<usize> = (0..entries.len())
         .filter(|at| entries[*at].file.is_some())
         .collect();
     for at_once in files.chunks(HASHED_AT_ONCE) {
-        let paths = at_once.iter().map(|at| entries[*at].path.clone());
-        let mut args = vec!["-z".to_owned(), "--".to_owned()];
-        args.extend(paths.map(|path| format!("{WORK}/{path}")));
-        let sums = whole(session, "/usr/bin/sha256sum", args)?;
+        let paths = at_once.iter().map(|at| &entries[*at].path);
+        let paths = paths.map(|path| format!("{WORK}/{path}")).collect();
+        let sums = whole(session, script(HASH, paths, LOOK_WALL_MS, MAX_LIST))?;
         let sums = summed(&sums, at_once.len())?;
         for (at, sha256) in at_once.iter().zip(sums) {
             if let Some(file) = &mut entries[*at].file {
@@ -86,16 +134,12 @@ fn look(
     Ok(entries)
 }
 
-/// What lies at and below the outputs, of lines such as `f 644 src/a.rs`.
-fn listed(list: &[u8], outputs: &[RelPath]) -> Result<Vec<GeneratedEntry>, SessionError> {
-    let mut entries = Vec::new();
-    for line in list.split(|byte| *byte == 0).filter(|l| !l.is_empty()) {
+/// What lies at and below the outputs, of paths such as `./src/a.rs`.
+fn listed(list: &[u8], kind: Kind, outputs: &[RelPath]) -> Vec<GeneratedEntry> {
+    let lines = list.split(|byte| *byte == 0).filter(|l| !l.is_empty());
+    let entries = lines.filter_map(|line| {
         let text = String::from_utf8_lossy(line);
-        let mut parts = text.splitn(3, ' ');
-        let (Some(kind), Some(mode), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return Err(unreadable("a line of the list"));
-        };
+        let path = text.strip_prefix("./").unwrap_or(&text);
         let inside = |output: &RelPath| {
             let rest = path.strip_prefix(output.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -105,25 +149,26 @@ fn listed(list: &[u8], outputs: &[RelPath]) -> Result<Vec<GeneratedEntry>, Sessi
             let rest = output.as_str().strip_prefix(path);
             rest.is_some_and(|rest| rest.starts_with('/'))
         };
-        if kind == "d" || !outputs.iter().any(|o| inside(o) || above(o)) {
-            continue;
+        if !outputs.iter().any(|o| inside(o) || above(o)) {
+            return None;
         }
-        let mode = u32::from_str_radix(mode, 8).map_err(|_| unreadable("a mode"))?;
-        let plain = kind == "f" && std::str::from_utf8(line).is_ok();
-        entries.push(GeneratedEntry {
-            path: path.to_owned(),
-            file: plain.then(|| GeneratedFile {
-                executable: mode & 0o100 != 0,
+        let is_text = std::str::from_utf8(line).is_ok();
+        let file = match kind {
+            Kind::File { executable } if is_text => Some(GeneratedFile {
+                executable,
                 sha256: Digest::of(b""),
             }),
-        });
-    }
-    Ok(entries)
+            _ => None,
+        };
+        let path = path.to_owned();
+        Some(GeneratedEntry { path, file })
+    });
+    entries.collect()
 }
 
-/// The digests of `sha256sum -z`, in the order of its arguments.
+/// The digests at the beginning of each line.
 fn summed(text: &[u8], count: usize) -> Result<Vec<Digest>, SessionError> {
-    let lines = text.split(|byte| *byte == 0).filter(|l| !l.is_empty());
+    let lines = text.split(|byte| *byte == b'\n').filter(|l| !l.is_empty());
     let digest = |line: &[u8]| {
         let hex = std::str::from_utf8(line.get(..64)?).ok()?;
         hex.parse::<Digest>().ok()
@@ -133,33 +178,33 @@ fn summed(text: &[u8], count: usize) -> Result<Vec<Digest>, SessionError> {
     digests.ok_or_else(|| unreadable("a list of digests"))
 }
 
-/// The whole output of a tool of the session that must succeed.
-fn whole(
-    session: &mut dyn Session,
-    program: &str,
-    args: Vec<String>,
-) -> Result<Vec<u8>, SessionError> {
-    let outcome: Outcome = execute(session, exec(program, args, LOOK_WALL_MS, MAX_LIST))?;
+/// The whole output of a script that must succeed.
+fn whole(session: &mut dyn Session, script: Exec) -> Result<Vec<u8>, SessionError> {
+    let outcome: Outcome = execute(session, script)?;
     match outcome.status {
         Status::Exited { code: 0 } if outcome.complete => Ok(outcome.stdout.to_vec()),
-        _ => Err(unreadable(program)),
+        status => Err(unreadable(format_args!(
+            "{status:?} {}",
+            escape(&*outcome.stderr, 300)
+        ))),
     }
 }
 
-fn unreadable(what: &str) -> SessionError {
+fn unreadable(what: impl std::fmt::Display) -> SessionError {
     SessionCode::GeneratedUnreadable.refuse(what)
 }
 
 fn start(order: &GeneratorOrder) -> Exec {
-    let mut args: Vec<String> = ["-c", START, WORK].map(str::to_owned).to_vec();
-    args.extend(order.argv.iter().cloned());
-    exec("/bin/sh", args, GENERATOR_WALL_MS, MAX_SAID)
+    script(START, order.argv.clone(), GENERATOR_WALL_MS, MAX_SAID)
 }
 
-fn exec(program: &str, args: Vec<String>, wall_ms: u64, stdout_bytes: u64) -> Exec {
+/// A script of the session's shell, which finds the generator's place as `$0`.
+fn script(text: &str, arguments: Vec<String>, wall_ms: u64, stdout_bytes: u64) -> Exec {
+    let mut args: Vec<String> = ["-c", text, WORK].map(str::to_owned).to_vec();
+    args.extend(arguments);
     Exec {
         role: Role::Build,
-        program: program.to_owned(),
+        program: "/bin/sh".to_owned(),
         args,
         env: environment(),
         stdin: Vec::new().into(),
@@ -185,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_generator_runs_where_nothing_of_an_earlier_run_is_left_and_in_the_builds_walls() {
-        assert!(WORK.starts_with(layout::TARGET) && START.contains(layout::SOURCE));
+        assert!(WORK.starts_with(layout::TARGET) && PREPARE.contains(layout::SOURCE));
         let order = GeneratorOrder {
             argv: vec!["/usr/bin/python3".to_owned(), "tools/x y.py".to_owned()],
             outputs: outputs(&["src/a.rs"]),
@@ -193,37 +238,40 @@ mod tests {
         let exec = start(&order);
         assert_eq!((exec.role, exec.tree.as_deref()), (Role::Build, None));
         assert_eq!(exec.args[2..], [WORK, "/usr/bin/python3", "tools/x y.py"]);
-        assert!(exec.args[1].starts_with("find /flight/target -mindepth 1 -delete"));
+        assert!(PREPARE.contains(&format!("rm -rf {0}/* {0}/.", layout::TARGET)));
     }
 
     #[test]
     fn what_is_no_file_is_said_to_be_none_and_what_lies_elsewhere_is_left_out() {
-        let list = b"d 755 src\0f 644 src/gen/a.rs\0l 777 src/gen/b.rs\0f 755 src/gen/c d.rs\0f 644 src/genx\0f 644 in.txt\0";
-        let found = listed(list, &outputs(&["src/gen"])).unwrap();
-        let shown: Vec<_> = found
-            .iter()
-            .map(|e| (e.path.as_str(), e.file.as_ref().map(|f| f.executable)))
-            .collect();
+        let of = |list: &[u8], kind| {
+            let found = listed(list, kind, &outputs(&["src/gen"])).into_iter();
+            let shown = found.map(|e| (e.path, e.file.map(|file| file.executable)));
+            shown.collect::<Vec<_>>()
+        };
+        let path = |path: &str| path.to_owned();
+        let file = |executable| Kind::File { executable };
         assert_eq!(
-            shown,
-            [
-                ("src/gen/a.rs", Some(false)),
-                ("src/gen/b.rs", None),
-                ("src/gen/c d.rs", Some(true))
-            ]
+            of(b"./src/gen/a.rs\0./src/genx\0./in.txt\0", file(false)),
+            [(path("src/gen/a.rs"), Some(false))]
         );
-        // A link above the output, and a name that is no text.
-        let above = listed(b"l 777 src\0", &outputs(&["src/gen"])).unwrap();
-        assert_eq!((above[0].path.as_str(), &above[0].file), ("src", &None));
-        let odd = listed(b"f 644 src/gen/\xff\0", &outputs(&["src/gen"])).unwrap();
-        assert_eq!(odd[0].file, None);
+        assert_eq!(
+            of(b"./src/gen/c d\n.rs\0", file(true)),
+            [(path("src/gen/c d\n.rs"), Some(true))]
+        );
+        // A link in its place, a link above it, and a name that is no text.
+        assert_eq!(
+            of(b"./src/gen/b.rs\0./src\0./sr\0", Kind::Other),
+            [(path("src/gen/b.rs"), None), (path("src"), None)]
+        );
+        let odd = of(b"./src/gen/\xff\0", file(false));
+        assert_eq!(odd, [(path("src/gen/\u{fffd}"), None)]);
     }
 
     #[test]
     fn a_list_of_digests_has_one_for_each_file() {
-        let line = format!("{}  /flight/target/work/a\0", Digest::of(b"x"));
+        let line = format!("{}  -\n", Digest::of(b"x"));
         assert_eq!(summed(line.as_bytes(), 1).unwrap(), [Digest::of(b"x")]);
-        for (text, count) in [(line.as_str(), 2), ("", 1), ("short\0", 1)] {
+        for (text, count) in [(line.as_str(), 2), ("", 1), ("short\n", 1)] {
             let refused = summed(text.as_bytes(), count).unwrap_err();
             assert_eq!(refused.code, SessionCode::GeneratedUnreadable);
         }
