@@ -2,10 +2,11 @@
 //! it does not know and says nothing, so every field is compared, and what was not asked for must
 //! not be there.
 
-use super::create::{PROGRAM_PLACE, SECCOMP};
+use super::create::{NO_PROGRAM, PROGRAM_PLACE, SECCOMP};
 use crate::{SessionCode, SessionError};
 use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect, ResourcesUlimits,
+    ContainerConfig, ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect,
+    ResourcesUlimits,
 };
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::{EvidenceClass, Reading};
@@ -106,7 +107,7 @@ fn identity(
     asked: &ContainerCreateBody,
     found: &ContainerInspectResponse,
 ) -> Result<Vec<Reading>, SessionError> {
-    let none = bollard::models::ContainerConfig::default();
+    let none = ContainerConfig::default();
     let config = found.config.as_ref().unwrap_or(&none);
     let image = |id: &Option<String>| id.as_deref().and_then(digest).map(|d| d.to_string());
     let labels = asked.labels.as_ref().into_iter().flatten();
@@ -129,7 +130,31 @@ fn identity(
             Some(command(&asked.entrypoint, &asked.cmd)),
             Some(command(&config.entrypoint, &config.cmd)),
         )?,
+        same(
+            "engine-directory",
+            asked.working_dir.clone(),
+            directory(config),
+        )?,
+        same(
+            "engine-healthcheck",
+            Some(NO_PROGRAM.to_owned()),
+            checked(config),
+        )?,
     ])
+}
+
+/// Where the first process starts. Engines leave out the root of the tree.
+fn directory(config: &ContainerConfig) -> Option<String> {
+    let named = config.working_dir.clone().filter(|dir| !dir.is_empty());
+    named.or_else(|| Some("/".to_owned()))
+}
+
+/// What the engine would start in the container again and again: an image may name a program.
+fn checked(config: &ContainerConfig) -> Option<String> {
+    let check = config.healthcheck.as_ref();
+    check.map_or(Some(NO_PROGRAM.to_owned()), |check| {
+        Some(check.test.as_ref()?.join(" "))
+    })
 }
 
 fn limits(asked: &HostConfig, found: &HostConfig) -> Result<Vec<Reading>, SessionError> {

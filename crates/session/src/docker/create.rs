@@ -19,6 +19,8 @@ pub(super) const SECCOMP: &str = include_str!("seccomp.json");
 pub(super) const CAPABILITIES: [&str; 2] = ["SETGID", "SETUID"];
 /// The only place of a container that can be written. Our program arrives there.
 pub(super) const PROGRAM_PLACE: &str = "/runner";
+/// Instead of a program that the engine would start beside ours, as an image may ask.
+pub(super) const NO_PROGRAM: &str = "NONE";
 /// Host name inside.
 const HOSTNAME: &str = "flight";
 /// Open descriptors: what the runner gives to a build.
@@ -65,7 +67,7 @@ pub(super) fn body(
         entrypoint: Some(vec!["/bin/sh".to_owned()]),
         cmd: Some(entry(spec, runner)),
         healthcheck: Some(HealthConfig {
-            test: Some(vec!["NONE".to_owned()]),
+            test: Some(vec![NO_PROGRAM.to_owned()]),
             ..HealthConfig::default()
         }),
         image: Some(image_id(spec)),

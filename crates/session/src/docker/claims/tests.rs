@@ -34,6 +34,8 @@ fn what_was_asked_for_and_stricter_limits_pass() {
     found["HostConfig"]["CapAdd"] = serde_json::json!(["CAP_SETUID", "CAP_SETGID"]);
     found["HostConfig"]["CapDrop"] = serde_json::json!(USUAL);
     found["HostConfig"]["SecurityOpt"][0] = "no-new-privileges:true".into();
+    found["Config"]["WorkingDir"] = "".into();
+    found["Config"]["Healthcheck"] = Value::Null;
     judged(&asked, &found).unwrap();
 }
 
@@ -98,6 +100,10 @@ fn another_image_user_command_label_mount_or_network_is_a_shortfall() {
         ("/Config/User", "\"\""),
         ("/Config/Tty", "true"),
         ("/Config/Cmd", "[\"true\"]"),
+        ("/Config/WorkingDir", "\"/proc/self/fd/8\""),
+        ("/Config/Healthcheck/Test", "[\"CMD\",\"/check\"]"),
+        ("/Config/Healthcheck/Test", "[]"),
+        ("/Config/Healthcheck/Test", "null"),
         ("/Config/Labels/flightproof.fence", "\"9\""),
         ("/Config/Labels", "{}"),
         ("/Mounts", "[{\"Destination\":\"/host\",\"RW\":true}]"),
