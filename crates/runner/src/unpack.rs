@@ -364,6 +364,47 @@ mod tests {
         assert!(unpacked(under_file).1.is_err());
     }
 
+    /// What an extended header says of the entry after it: the record's length, a name and a value.
+    fn extended(records: &[(&str, &str)], then: (&str, &[u8])) -> Packed {
+        let record = |(name, value): &(&str, &str)| {
+            let rest = name.len() + value.len() + 3;
+            // The length counts its own digits: two, for these.
+            format!("{} {name}={value}\n", rest + 2)
+        };
+        let data: String = records.iter().map(record).collect();
+        Packed::new()
+            .entry(EntryType::XHeader, b"a-1.0.0/pax", "", data.as_bytes())
+            .file(then.0, then.1)
+    }
+
+    /// Other readers take the name, or the size, of the plain header: nothing lands beside the
+    /// package, and no size is believed that the bytes do not have.
+    #[test]
+    fn extended_headers_change_no_place_and_no_size_beyond_the_bytes() {
+        for (record, of) in [
+            (("path", "../../target/x"), "a-1.0.0/x"),
+            (("path", "/etc/x"), "a-1.0.0/x"),
+            (("path", "a-1.0.0/../x"), "a-1.0.0/x"),
+            (("linkpath", "/etc/passwd"), "../x"),
+            (("size", "99999999999999"), "a-1.0.0/x"),
+            (("size", "00"), "a-1.0.0/x"),
+            (("size", "18446744073709551615"), "a-1.0.0/x"),
+            (("GNU.sparse.realsize", "4096"), "../x"),
+        ] {
+            let (room, result) = unpacked(extended(&[record], (of, b"data")));
+            assert!(result.is_err(), "{record:?}: {result:?}");
+            assert!(!room.path().join("x").exists());
+        }
+        // Attributes are not set, owners and times neither.
+        let records = [("SCHILY.xattr.user.a", "b"), ("uname", "somebody else")];
+        let (room, result) = unpacked(extended(&records, ("a-1.0.0/x", b"data")));
+        result.unwrap();
+        let file = room.path().join("vendor/a-1.0.0/x");
+        assert_eq!(fs::read(&file).unwrap(), b"data");
+        let mut names = [0u8; 256];
+        assert_eq!(rustix::fs::listxattr(&file, &mut names[..]), Ok(0));
+    }
+
     #[test]
     fn an_empty_a_cut_and_a_foreign_archive_are_refused() {
         assert!(unpacked(Packed::new()).1.is_err());

@@ -424,6 +424,57 @@ fn a_session_that_dies_is_lost_and_never_an_answer() {
     assert_eq!(site.traces(&id), [] as [String; 0]);
 }
 
+/// The program that makes the sandbox is the last of ours between owner and runner: where it is killed,
+/// nothing of what it made goes on.
+#[test]
+fn what_bubblewrap_made_dies_with_it() {
+    let site = Site::new();
+    let mut session = site.open();
+    let id = session.attestation().session.clone();
+    assert!(site.processes(&id) > 1);
+    site.kill_first(&id);
+    site.wait_until_dead(&id);
+    let refused = session
+        .call(&flightproof_frame::protocol::Request::Probe, &[])
+        .unwrap_err();
+    assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(site.traces(&id), [] as [String; 0]);
+}
+
+/// It ends with 1, as a candidate may: what it did not describe, or who did not greet, never ran.
+#[test]
+fn bubblewrap_that_fails_is_a_failed_start_whatever_its_status() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let site = Site::new();
+    // A program of the machine's: the directories of the test are closed to who starts it.
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let open = |path: &std::path::Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    open(place.path());
+    for (name, rest) in [
+        ("fails", "echo 'bwrap: no permission' >&2; exit 1"),
+        ("ends", "exit 0"),
+    ] {
+        let bwrap = place.path().join(name);
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" != --version ] || {{ echo bubblewrap 0.8.0; exit 0; }}\n{rest}\n"
+        );
+        std::fs::write(&bwrap, script).unwrap();
+        open(&bwrap);
+        let mut spec = site.spec();
+        spec.bwrap = bwrap;
+        let refused = site.open_as(&spec).unwrap_err();
+        assert_eq!(refused.code, SessionCode::StartFailed, "{name}: {refused}");
+        if name == "fails" {
+            assert!(refused.detail.contains("no permission"), "{refused}");
+        }
+        let id: String = spec.entropy.iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(site.traces(&id), [] as [String; 0], "{name}");
+    }
+}
+
 #[test]
 fn a_place_that_does_not_exist_is_refused_before_anything_is_made() {
     let site = Site::new();

@@ -407,4 +407,31 @@ mod tests {
         fs::write(dir.path().join("memory.events"), "low 0\n").unwrap();
         assert_eq!(group.events().unwrap_err().code, SessionCode::Shortfall);
     }
+
+    /// A number that was read, and belongs to somebody else by the time it is acted on.
+    #[test]
+    fn a_number_that_is_no_member_any_more_is_left_alone() {
+        use std::io::{Read as _, Write as _};
+        use std::os::unix::process::ExitStatusExt as _;
+        use std::process::{Command, Stdio};
+        let dir = tempfile::tempdir().unwrap();
+        let procs = dir.path().join("cgroup.procs");
+        let mut other = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(other.id()).unwrap();
+        for members in ["", "1\n"] {
+            fs::write(&procs, members).unwrap();
+            kill_member(dir.path(), pid);
+            let mut answer = [0; 1];
+            other.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+            let lives = other.stdout.as_mut().unwrap().read_exact(&mut answer);
+            assert!(lives.is_ok(), "{members:?}");
+        }
+        fs::write(&procs, format!("{pid}\n")).unwrap();
+        kill_member(dir.path(), pid);
+        assert_eq!(other.wait().unwrap().signal(), Some(9));
+    }
 }

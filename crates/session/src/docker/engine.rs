@@ -269,7 +269,10 @@ impl Engine {
     /// # Errors
     /// `LEAK` if it is still there at the deadline.
     pub(super) fn remove(&self, id: &str) -> Result<(), SessionError> {
-        let end = Instant::now() + REMOVAL;
+        self.remove_before(id, Instant::now() + REMOVAL)
+    }
+
+    fn remove_before(&self, id: &str, end: Instant) -> Result<(), SessionError> {
         loop {
             let options = RemoveContainerOptions {
                 force: true,
@@ -375,5 +378,66 @@ fn facts(api: &str, version: SystemVersion, info: &SystemInfo) -> Facts {
             .cgroup_version
             .map_or("unknown".to_owned(), |v| v.to_string()),
         security: info.security_options.clone().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixListener;
+
+    /// An engine that says who it is, and answers one question after the other.
+    fn answering(
+        path: &std::path::Path,
+        answer: impl Fn(&str) -> (u16, &'static str) + Send + 'static,
+    ) -> Engine {
+        let listener = UnixListener::bind(path).unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let asked = lines.next().unwrap().unwrap();
+                let header = |line: &String| !line.is_empty();
+                lines
+                    .map_while(Result::ok)
+                    .take_while(header)
+                    .for_each(drop);
+                let (status, body) = match asked.split('?').next().unwrap_or_default() {
+                    path if path.contains("/version") => (200, r#"{"ApiVersion":"1.41"}"#),
+                    path if path.contains("/info") => (200, "{}"),
+                    _ => answer(&asked),
+                };
+                let length = body.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
+            }
+        });
+        Engine::connect(&Endpoint::Unix(path.to_owned())).unwrap()
+    }
+
+    /// An engine says that a container is removed, and still has it; or says neither.
+    #[test]
+    fn a_container_that_does_not_go_is_a_leak_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let soon = || Instant::now() + REMOVAL_PAUSE * 20;
+        for (number, look) in [(200, r#"{"Id":"c0"}"#), (500, r#"{"message":"busy"}"#)]
+            .into_iter()
+            .enumerate()
+        {
+            let path = dir.path().join(number.to_string());
+            let engine = answering(&path, move |asked| match asked.starts_with("DELETE ") {
+                true => (204, ""),
+                false => look,
+            });
+            let refused = engine.remove_before("c0", soon()).unwrap_err();
+            assert_eq!(refused.code, SessionCode::Leak, "{refused}");
+            assert!(refused.detail.contains("container c0"), "{refused}");
+        }
+        let gone = answering(&dir.path().join("gone"), |_asked| {
+            (404, r#"{"message":"no such container"}"#)
+        });
+        assert_eq!(gone.remove_before("c0", soon()), Ok(()));
     }
 }

@@ -3,19 +3,23 @@
 
 use flightproof_core::Digest;
 use flightproof_evidence::{
-    BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, Guard, Observation,
+    BuildAnswer, BuildOrder, BuildTarget, CaseRun, Ending, GeneratorOrder, Guard, Observation,
 };
-use flightproof_frame::protocol::{Place, Request};
+use flightproof_frame::protocol::{Exec, ExecLimits, Outcome, Place, Reply, Request, Role, Status};
+use flightproof_hostile::archive::{Door, Row, rows};
 use flightproof_session::build::Workshop;
 use flightproof_session::crates::ship;
-use flightproof_session::{Session, SessionCode, SessionError, observe, upload};
+use flightproof_session::{Session, SessionCode, SessionError, generate, observe, upload};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+/// A session that another thread than the one that opened it may use.
+pub(crate) type Opened = Box<dyn Session + Send>;
+
 /// A backend as the tests need it.
-pub(crate) trait Backend {
+pub(crate) trait Backend: Sync {
     /// Opens a session that may live so long.
-    fn open(&self, lifetime: Duration) -> Result<Box<dyn Session>, SessionError>;
+    fn open(&self, lifetime: Duration) -> Result<Opened, SessionError>;
     /// Kills a session from outside, as an accident would.
     fn kill(&self, session: &str);
     /// Whatever still exists of a session.
@@ -32,24 +36,29 @@ const SIGABRT: u8 = 6;
 const SIGKILL: u8 = 9;
 const EPERM: &[u8] = b"1\n";
 const EACCES: &[u8] = b"13\n";
+const ENOSYS: &[u8] = b"38\n";
 const ENOSPC: u8 = 28;
 
 /// An open session with the hostile candidate built in it.
 struct Flight {
-    session: Box<dyn Session>,
+    session: Opened,
     id: String,
 }
 
 impl Flight {
     fn new(backend: &dyn Backend, lifetime: Duration) -> Self {
+        Self::of(backend, lifetime, &[("src/main.rs", CANDIDATE)]).0
+    }
+
+    /// The package of these files and a manifest, built.
+    fn of(backend: &dyn Backend, lifetime: Duration, files: &[(&str, &str)]) -> (Self, Workshop) {
         let mut session = backend.open(lifetime).unwrap_or_else(|e| panic!("{e}"));
-        let files = [
-            ("Cargo.toml", MANIFEST),
-            ("Cargo.lock", LOCK),
-            ("src/main.rs", CANDIDATE),
-        ];
-        let archive = tree(&files);
-        let shipment = ship(&[]).unwrap();
+        let files = [("Cargo.toml", MANIFEST), ("Cargo.lock", LOCK)]
+            .iter()
+            .chain(files)
+            .copied()
+            .collect::<Vec<_>>();
+        let (archive, shipment) = (tree(&files), ship(&[]).unwrap());
         let mut workshop =
             Workshop::furnish(&mut *session, &archive, &shipment, None, WALL_MS).unwrap();
         match workshop.build(&mut *session, &order()).unwrap() {
@@ -57,7 +66,7 @@ impl Flight {
             other => panic!("{other:?}"),
         }
         let id = session.attestation().session.clone();
-        Self { session, id }
+        (Self { session, id }, workshop)
     }
 
     fn run(&mut self, words: &[&str]) -> Observation {
@@ -92,8 +101,8 @@ impl Flight {
     }
 }
 
-/// Rows 46, 56, 59, 76, 83: what it is, is read back; after its end nothing is there, and asking is
-/// an error, never a new session.
+/// Rows 33, 45 to 48, 59, 76, 80, 81, 83: what it is, is read back; after its end nothing is there,
+/// and asking is an error, never a new session.
 pub(crate) fn a_session_is_attested_used_and_leaves_nothing(backend: &dyn Backend) {
     let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
     let attestation = session.attestation().clone();
@@ -114,12 +123,19 @@ pub(crate) fn a_session_is_attested_used_and_leaves_nothing(backend: &dyn Backen
     ] {
         assert!(has(name), "{name}");
     }
+    // Swap is none at all, not as much again as there is memory.
+    let mut readings = attestation.readings.iter();
+    let swap = readings.find(|r| r.name == "swap-bytes").unwrap();
+    assert_eq!((swap.asked.as_str(), swap.found.as_str()), ("0", "0"));
+    assert!(!attestation.sandbox.is_empty() && !attestation.kernel.is_empty());
     for act in [
         "connect-inet",
         "io-uring",
         "user-namespace",
         "read-runner",
         "ptrace-init",
+        "become-root",
+        "keep-capability",
     ] {
         assert!(attestation.probes.iter().any(|p| p.act == act), "{act}");
     }
@@ -144,7 +160,19 @@ pub(crate) fn a_dropped_session_leaves_nothing_either(backend: &dyn Backend) {
     assert_eq!(backend.traces(&id), [] as [String; 0]);
 }
 
-/// Rows 1 to 7, 15, 16, 35, 36.
+/// Row 30: the kernel's death signal follows the thread that started a process.
+pub(crate) fn a_session_outlives_the_thread_that_opened_it(backend: &dyn Backend) {
+    let opened = std::thread::scope(|threads| {
+        let opening = threads.spawn(|| backend.open(LIFETIME));
+        opening.join().unwrap()
+    });
+    let mut session = opened.unwrap_or_else(|e| panic!("{e}"));
+    let answer = session.call(&Request::Probe, &[]).unwrap();
+    assert!(matches!(answer, Reply::Probe { .. }), "{answer:?}");
+    assert!(session.close().unwrap().is_clean());
+}
+
+/// Rows 1 to 8, 15, 16, 35, 36.
 pub(crate) fn output_comes_through_byte_for_byte_and_never_without_end(backend: &dyn Backend) {
     let mut flight = Flight::new(backend, LIFETIME);
     for words in [["flood"], ["flood-errors"]] {
@@ -176,7 +204,7 @@ pub(crate) fn output_comes_through_byte_for_byte_and_never_without_end(backend: 
     flight.close(backend);
 }
 
-/// Rows 17, 19 to 22, 33, 34.
+/// Rows 17, 19 to 22, 29, 33, 34.
 pub(crate) fn no_process_outlives_its_case_nor_its_time(backend: &dyn Backend) {
     let mut flight = Flight::new(backend, LIFETIME);
     for words in [&["deaf"] as &[&str], &["sleep"], &["raise", "19"]] {
@@ -231,12 +259,21 @@ pub(crate) fn what_cannot_start_says_nothing_about_the_candidate(backend: &dyn B
     };
     let too_long = case(&["exit", &"0".repeat(200 << 10)]);
     let too_many = case(&vec!["x"; 5_000]);
+    let long = "x".repeat(120 << 10);
+    let together = case(&[long.as_str(); 10]);
     let with_nul = case(&["exit", "0\0"]);
+    let variable = |name: &str, value: &str| CaseRun {
+        env: BTreeMap::from([(name.to_owned(), value.to_owned())]),
+        ..case(&["exit", "0"])
+    };
+    let (bad_name, bad_value) = (variable("A=B", "c"), variable("A", "b\0"));
     let no_time = CaseRun {
         wall_ms: 0,
         ..case(&["exit", "0"])
     };
-    for launch in [absent, too_long, too_many, with_nul, no_time] {
+    for launch in [
+        absent, too_long, too_many, together, with_nul, bad_name, bad_value, no_time,
+    ] {
         let refused = flight.run_case(&launch).unwrap_err();
         assert!(
             matches!(
@@ -267,15 +304,21 @@ pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dy
     }
     // Abstract sockets, an engine's socket: none can even be made.
     flight.row(&["socket", "1"], quiet.clone(), EACCES);
-    // ptrace, bpf, io_uring_setup, keyctl, add_key, userfaultfd, perf_event_open,
-    // process_vm_readv, open_by_handle_at, mount, chroot, setns, kexec_load, syslog, reboot.
+    // ptrace, bpf, io_uring_setup, _enter and _register, keyctl, add_key, request_key, userfaultfd,
+    // perf_event_open, process_vm_readv and _writev, open_by_handle_at, mount, umount2, pivot_root,
+    // chroot, unshare, setns, kexec_load, kexec_file_load, init_module, finit_module,
+    // delete_module, settimeofday, clock_settime, swapon, iopl, syslog, reboot, setrlimit.
     for number in [
-        "101", "321", "425", "250", "248", "323", "298", "310", "304", "165", "161", "308", "246",
-        "103", "169",
+        "101", "321", "425", "426", "427", "250", "248", "249", "323", "298", "310", "311", "304",
+        "165", "166", "155", "161", "272", "308", "246", "320", "175", "313", "176", "164", "227",
+        "167", "172", "103", "169", "160",
     ] {
         flight.row(&["call", number], quiet.clone(), EPERM);
     }
+    // clone3, whose flags no filter sees: a program must be told that it does not exist.
+    flight.row(&["call", "435"], quiet.clone(), ENOSYS);
     flight.row(&["user-namespace"], quiet.clone(), EPERM);
+    flight.row(&["host-name"], quiet.clone(), b"flight\n");
     flight.row(&["descriptors"], quiet.clone(), b"");
     flight.row(
         &["environment"],
@@ -328,7 +371,7 @@ pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dy
     flight.close(backend);
 }
 
-/// Rows 64, 68: what was received is hashed inside, and a lie about it is refused.
+/// Row 64: what was received is hashed inside, and a lie about it is refused.
 pub(crate) fn what_arrives_must_be_what_was_sent(backend: &dyn Backend) {
     let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
     let archive = tree(&[("a", "b")]);
@@ -338,7 +381,222 @@ pub(crate) fn what_arrives_must_be_what_was_sent(backend: &dyn Backend) {
     assert!(session.close().unwrap().is_clean());
 }
 
-/// Row 20: it is the session that ends, not only the program.
+/// Rows 65, 66: paths that leave, names that are others elsewhere, links, devices, modes, lengths that
+/// lie. Whatever is refused is refused inside, by its code, and leaves its place empty.
+pub(crate) fn no_forged_archive_is_unpacked(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let forged: Vec<_> = rows().into_iter().filter(fits).collect();
+    assert!(forged.len() > 100, "{}", forged.len());
+    for row in &forged {
+        let refused = upload::archive(&mut *session, place(row), &row.attack.bytes, id(row));
+        let refused = refused.unwrap_err();
+        let code = format!("archive/{}:", row.attack.expect);
+        assert_eq!(refused.code, SessionCode::RunnerRefused, "{refused}");
+        assert!(
+            refused.detail.contains(&code),
+            "{}: {refused}",
+            row.attack.name
+        );
+    }
+    // The places are as if nothing had been sent: the twin of the last of each comes in.
+    for taken in [Place::Source, Place::Crates] {
+        let row = forged.iter().rfind(|row| place(row) == taken).unwrap();
+        let twin = flightproof_archive::paws::read(&row.attack.twin).unwrap();
+        let id = twin.snapshot.snapshot_id();
+        upload::archive(&mut *session, taken, &row.attack.twin, id).unwrap();
+    }
+    assert!(session.close().unwrap().is_clean());
+}
+
+/// A whole snapshot, and not one of those that are megabytes long.
+fn fits(row: &Row) -> bool {
+    let whole = matches!(row.door, Door::Snapshot | Door::Captured | Door::Strict);
+    whole && row.attack.bytes.len() < 64 << 10
+}
+
+/// Where its rules for names hold.
+fn place(row: &Row) -> Place {
+    match row.door {
+        Door::Strict => Place::Crates,
+        _ => Place::Source,
+    }
+}
+
+/// The tree it says it has, if it says so in a way that can be read.
+fn id(row: &Row) -> Digest {
+    use flightproof_archive::paws::{HEADER_BYTES, Manifest, decode};
+    let bytes = &row.attack.bytes;
+    let length = |header: &[u8]| {
+        header
+            .last_chunk()
+            .map(|length| u64::from_be_bytes(*length))
+    };
+    let end = bytes.get(..HEADER_BYTES).and_then(length).unwrap_or(0);
+    let end = HEADER_BYTES.saturating_add(usize::try_from(end).unwrap());
+    match bytes.get(..end).map(decode) {
+        Some(Ok(Manifest::Snapshot(snapshot))) => snapshot.snapshot_id(),
+        _ => Digest::of(b""),
+    }
+}
+
+/// Rows 21, 68, 69: what comes out is taken when nobody writes any more, through no link, and of a
+/// size that was agreed on.
+pub(crate) fn what_a_build_leaves_is_taken_whole_and_at_rest(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    // A writer that nobody waits for, whose parent is gone.
+    let writer = "n=0; while :; do n=$((n+1)); echo $n >/flight/target/count; done";
+    let left = format!(
+        "({{ {writer}; }} &) </dev/null >/dev/null 2>&1; while ! [ -s /flight/target/count ]; do :; done"
+    );
+    let done = Status::Exited { code: 0 };
+    assert_eq!(tool(&mut *session, &left).status, done);
+    let count = |session: &mut dyn Session| tool(session, "cat /flight/target/count").stdout;
+    let first = count(&mut *session);
+    session.call(&Request::Probe, &[]).unwrap();
+    assert_eq!(count(&mut *session), first, "somebody still writes");
+
+    let made = tool(&mut *session, PRODUCTS);
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.status, done, "{said}");
+    for product in [
+        "bomb",
+        "link",
+        "way/flights",
+        "pipe",
+        "dir",
+        "absent",
+        "../src",
+    ] {
+        let request = Request::Promote {
+            from: format!("/flight/target/{product}"),
+            name: "demo".to_owned(),
+        };
+        let answer = session.call(&request, &[]).unwrap();
+        let Reply::Refused { code, .. } = &answer else {
+            panic!("{product}: {answer:?}");
+        };
+        assert_eq!(code, "runner/PROMOTE_REFUSED", "{product}");
+    }
+    // More than may be said, and more than may be listed.
+    let flood = tool(&mut *session, "while :; do echo flood; done");
+    assert_eq!(flood.status, Status::OutputLimit);
+    assert_eq!((flood.stdout.len(), flood.complete), (SAID, false));
+    assert!(session.close().unwrap().is_clean());
+    a_generator_that_leaves_too_much_is_no_answer(backend);
+}
+
+/// A gigabyte without a block, and ways to what is nobody's product.
+const PRODUCTS: &str = "cd /flight/target && mkdir dir && ln -s /runner/flights link && ln -s /runner way && \
+    exec python3 -c 'import os; os.truncate(os.open(\"bomb\", os.O_CREAT | os.O_RDWR), 1 << 30); os.mkfifo(\"pipe\")'";
+/// Most bytes of each stream of [`tool`].
+const SAID: usize = 20_000;
+
+fn a_generator_that_leaves_too_much_is_no_answer(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    generate::furnish(&mut *session, [("in".parse().unwrap(), false, b"")]).unwrap();
+    let program = "import os, sys; os.mkdir('out'); \
+        [open(f'out/{n:0200}', 'w').close() for n in range(int(sys.argv[1]))]";
+    let order = |argv: &[&str]| GeneratorOrder {
+        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+        outputs: vec!["out".parse().unwrap()],
+    };
+    let python = "/usr/bin/python3";
+    let many = order(&[python, "-c", program, "12000"]);
+    let refused = generate::run(&mut *session, &many).unwrap_err();
+    assert_eq!(refused.code, SessionCode::GeneratedUnreadable, "{refused}");
+    // Row 24: a tool that is not there is no end of a generator.
+    let refused = generate::run(&mut *session, &order(&["/usr/bin/nobody"])).unwrap_err();
+    assert_eq!(refused.code, SessionCode::LaunchFailed, "{refused}");
+
+    // The honest twin: twice the same, whatever stands in names, and whatever was closed before.
+    let program = "import os; os.mkdir('out'); os.mkdir('out/d'); \
+        open('out/d/a \\n-b', 'w').write('x'); os.chmod('out/d/a \\n-b', 0o744); \
+        open('out/c', 'w').close(); os.symlink('c', 'out/l'); os.mkdir('shut'); open('shut/x', 'w').close(); os.chmod('shut', 0o500)";
+    let few = order(&[python, "-c", program]);
+    let first = generate::run(&mut *session, &few).unwrap();
+    let shown: Vec<_> = first
+        .entries
+        .iter()
+        .map(|e| {
+            (
+                e.path.as_str(),
+                e.file.as_ref().map(|f| (f.executable, f.sha256)),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("out/c", Some((false, Digest::of(b"")))),
+            ("out/d/a \n-b", Some((true, Digest::of(b"x")))),
+            ("out/l", None),
+        ]
+    );
+    assert_eq!(generate::run(&mut *session, &few).unwrap(), first);
+    assert!(session.close().unwrap().is_clean());
+}
+
+/// Runs a script as a build's tool.
+fn tool(session: &mut dyn Session, script: &str) -> Outcome {
+    let request = Request::Exec(Exec {
+        role: Role::Build,
+        program: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        stdin: Vec::new().into(),
+        files: BTreeMap::new(),
+        limits: ExecLimits {
+            wall_ms: 20_000,
+            stdout_bytes: SAID as u64,
+            stderr_bytes: SAID as u64,
+        },
+        selector: None,
+        tree: None,
+    });
+    match session.call(&request, &[]).unwrap() {
+        Reply::Exec(outcome) => outcome,
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+/// Row 75: neither what a tree says of compilers, flags and wrappers is heard, nor what its build
+/// script leaves for the next build. Row 54: nor what an image says of it.
+pub(crate) fn no_tree_has_a_say_in_how_it_is_built(backend: &dyn Backend) {
+    let settings = "[build]\nrustc-wrapper = \"/flight/src/wrapper\"\nrustflags = [\"--cfg\", \"heard\"]\n\
+        [env]\nHEARD = { value = \"yes\", force = true }\n[unstable]\nno-such-thing = true\n";
+    let toolchain = "[toolchain]\nchannel = \"nightly-2001-01-01\"\n";
+    let main = |number: u32| {
+        let heard = "cfg!(heard) || option_env!(\"HEARD\").is_some() || option_env!(\"RUSTC_WRAPPER\").is_some()";
+        format!("fn main() {{ println!(\"{number} {{}}\", {heard}); }}\n")
+    };
+    let script = r#"fn main() {
+        for dir in ["/flight/home", "/flight/tmp/.cargo", "/flight/target/.cargo"] {
+            std::fs::create_dir_all(dir).unwrap();
+            for name in ["config.toml", "config"] {
+                std::fs::write(format!("{dir}/{name}"), "[build]\nrustc-wrapper = \"/usr/bin/false\"\n").unwrap();
+            }
+        }
+    }"#;
+    let files = [
+        (".cargo/config.toml", settings),
+        ("rust-toolchain.toml", toolchain),
+        ("src/.cargo/config.toml", settings),
+        ("wrapper", "#!/bin/false\n"),
+        ("build.rs", script),
+        ("src/main.rs", &main(1)),
+    ];
+    let (mut flight, mut workshop) = Flight::of(backend, LIFETIME, &files);
+    flight.row(&[], Ending::Exited { code: 0 }, b"1 false\n");
+    let mut again = order();
+    let file = "src/main.rs".parse().unwrap();
+    again.overlay.insert(file, main(2).into_bytes().into());
+    let answer = workshop.build(&mut *flight.session, &again).unwrap();
+    assert!(matches!(answer, BuildAnswer::Built(_)), "{answer:?}");
+    flight.row(&[], Ending::Exited { code: 0 }, b"2 false\n");
+    flight.close(backend);
+}
+
+/// Rows 20, 61: it is the session that ends, not only the program.
 pub(crate) fn the_lifetime_ends_a_session_whatever_it_is_doing(backend: &dyn Backend) {
     let opened = Instant::now();
     let lifetime = Duration::from_secs(20);
@@ -359,7 +617,7 @@ pub(crate) fn the_lifetime_ends_a_session_whatever_it_is_doing(backend: &dyn Bac
     flight.close(backend);
 }
 
-/// Rows 28, 37.
+/// Rows 9, 28, 37.
 pub(crate) fn a_session_that_dies_is_lost_and_never_an_answer(backend: &dyn Backend) {
     let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
     let id = session.attestation().session.clone();
@@ -372,7 +630,7 @@ pub(crate) fn a_session_that_dies_is_lost_and_never_an_answer(backend: &dyn Back
     assert_eq!(backend.traces(&id), [] as [String; 0]);
 }
 
-/// Row 2.
+/// Rows 1, 2.
 pub(crate) fn a_flood_costs_the_host_no_more_than_its_cap(backend: &dyn Backend) {
     let mut flight = Flight::new(backend, LIFETIME);
     flight.run(&["flood"]);

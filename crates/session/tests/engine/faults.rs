@@ -26,6 +26,8 @@ enum Answer {
     Raw(Vec<u8>),
     /// The same, piece by piece with a pause before each.
     Paced(Vec<Vec<u8>>),
+    /// It switches to raw bytes and says nothing until the other side lets go.
+    Held,
 }
 
 /// A socket with a scripted engine behind it.
@@ -158,6 +160,10 @@ fn serve(
             );
         }
         Answer::Raw(bytes) => stream_pieces(&mut stream, &mut reader, &[bytes], Duration::ZERO),
+        Answer::Held => {
+            stream_pieces(&mut stream, &mut reader, &[], Duration::ZERO);
+            let _ = reader.read_to_end(&mut Vec::new());
+        }
         Answer::Paced(pieces) => stream_pieces(&mut stream, &mut reader, &pieces, PAUSE),
     }
 }
@@ -230,6 +236,34 @@ fn hello() -> Vec<u8> {
 
 /// Row 42.
 #[test]
+fn what_is_spoken_is_the_newest_version_that_both_know_and_is_said() {
+    let ours = bollard::API_DEFAULT_VERSION.to_string();
+    for (theirs, spoken) in [("1.41", "1.41"), ("1.45", "1.45"), ("9.99", ours.as_str())] {
+        let fake = Fake::new(move |asked, _| {
+            let version = format!(
+                r#"{{"Version":"20.10.24","ApiVersion":"{theirs}","Os":"linux","Arch":"amd64"}}"#
+            );
+            asked
+                .starts_with("GET /version")
+                .then_some(Answer::Json(200, version))
+        });
+        let engine = Engine::connect(&fake.endpoint()).unwrap();
+        assert_eq!(engine.facts().api, spoken, "{theirs}");
+    }
+    // One that has given up all we know.
+    let fake = Fake::new(|asked, _| {
+        let newer = r#"{"message":"client version is too old, the oldest is 2.0"}"#;
+        asked
+            .starts_with("GET /info")
+            .then(|| Answer::Json(400, newer.to_owned()))
+    });
+    let refused = Engine::connect(&fake.endpoint()).unwrap_err();
+    assert_eq!(refused.code, SessionCode::EngineFault, "{refused}");
+    assert!(refused.detail.contains("too old"), "{refused}");
+}
+
+/// Row 42.
+#[test]
 fn an_engine_that_is_too_old_is_named_before_anything_is_made() {
     let fake = Fake::new(|asked, _| {
         asked
@@ -268,7 +302,8 @@ fn podman_gets_our_profile_as_a_file_and_its_reasons_are_shown() {
     assert_eq!(fake.records(), 0);
 }
 
-/// The benign twin: the greeting is waited for, and only its absence ends it.
+/// Rows 8, 9, 27, 55, 64, 67. The benign twin: the greeting is waited for, and only its absence ends it.
+/// Nothing is asked beside: no `exec`, no archive, no exit code, no second line.
 #[test]
 fn an_honest_engine_gets_as_far_as_the_greeting() {
     let fake = Fake::new(|asked, _| {
@@ -287,6 +322,56 @@ fn an_honest_engine_gets_as_far_as_the_greeting() {
         place("/attach") < place("/start"),
         "attached before it starts: {asked:?}"
     );
+    let known = |line: &String| {
+        let path = line.split('?').next().unwrap();
+        let image = format!("GET /images/sha256:{}/json", image());
+        path == image || ASKED.contains(&path)
+    };
+    let strange: Vec<_> = asked.iter().filter(|line| !known(line)).collect();
+    assert_eq!(strange, [] as [&String; 0]);
+    let attached = asked.iter().filter(|line| line.contains("/attach"));
+    assert_eq!(attached.count(), 1);
+}
+
+/// All that an engine is ever asked on the way to a session and back.
+const ASKED: [&str; 7] = [
+    "GET /version",
+    "GET /info",
+    "POST /containers/create",
+    "POST /containers/c0/attach",
+    "POST /containers/c0/start",
+    "DELETE /containers/c0",
+    "GET /containers/c0/json",
+];
+
+/// Row 60: it attaches and starts, and then there is nothing.
+#[test]
+fn a_container_that_never_greets_is_given_up_at_its_deadline() {
+    let fake = Fake::new(|asked, _| asked.contains("/attach").then_some(Answer::Held));
+    let spec = DockerSpec {
+        lifetime_ms: 700,
+        ..fake.spec()
+    };
+    let asked = Instant::now();
+    let refused = docker::open(&spec, &runner()).unwrap_err();
+    assert_eq!(refused.code, SessionCode::StartFailed, "{refused}");
+    assert!(asked.elapsed() < Duration::from_secs(20));
+    assert!(fake.removed());
+    assert_eq!(fake.records(), 0);
+}
+
+/// Row 15: an engine writes its own errors where the program's output should be.
+#[test]
+fn an_error_of_the_engine_in_a_frame_of_output_is_no_greeting() {
+    for text in [
+        "OCI runtime exec failed: exec failed: container_linux.go:380: no such file",
+        r#"{"protocol":"flightproof/runner/1","pid":1,"landlock_abi":7}"#,
+        "",
+    ] {
+        let (refused, greeted) = streamed(vec![frame(1, text.as_bytes())]);
+        assert!(!greeted, "{text}: {refused}");
+        assert_eq!(refused.code, SessionCode::StartFailed, "{refused}");
+    }
 }
 
 /// Rows 10 to 13, on the way the runner's channel takes.
@@ -460,7 +545,7 @@ fn a_removal_in_progress_is_waited_for() {
     assert_eq!(fake.records(), 0, "it was seen to be gone");
 }
 
-/// Rows 59, 60: nothing is claimed of a container that an engine does not let go.
+/// Rows 60, 72: also one whose disk is full.
 #[test]
 fn an_engine_that_fails_is_a_fault_and_never_an_answer() {
     for (request, status) in [
@@ -468,11 +553,13 @@ fn an_engine_that_fails_is_a_fault_and_never_an_answer() {
         ("GET /info", 500),
         ("POST /containers/create", 500),
         ("POST /containers/create", 400),
+        ("POST /containers/create", 507),
     ] {
         let fake = Fake::new(move |asked, _| {
+            let said = r#"{"message":"mkdir: no space left on device \u001b[31m"}"#;
             asked
                 .starts_with(request)
-                .then(|| Answer::Json(status, r#"{"message":"it broke \u001b[31m"}"#.to_owned()))
+                .then(|| Answer::Json(status, said.to_owned()))
         });
         let refused = fake.open();
         assert_eq!(

@@ -1,13 +1,13 @@
 //! What live tests on an engine stand on: an engine, the session image, our program.
 
-use crate::conformance::Backend;
+use crate::conformance::{Backend, Opened};
 use flightproof_archive::paar;
 use flightproof_core::{CommitId, Digest};
+use flightproof_session::SessionError;
 use flightproof_session::docker::tape::Recorder;
 use flightproof_session::docker::{self, DockerSession, DockerSpec, Endpoint, PinnedImage};
 use flightproof_session::lease::Leases;
 use flightproof_session::local::RunnerProgram;
-use flightproof_session::{Session, SessionError};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -201,7 +201,7 @@ impl Ground {
 }
 
 impl Backend for Ground {
-    fn open(&self, lifetime: Duration) -> Result<Box<dyn Session>, SessionError> {
+    fn open(&self, lifetime: Duration) -> Result<Opened, SessionError> {
         let mut spec = self.spec();
         spec.lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap();
         Ok(Box::new(self.open_as(&spec)?))

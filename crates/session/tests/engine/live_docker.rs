@@ -1,7 +1,7 @@
 //! The suite on the engine of this environment, and what engines do by themselves.
 
 use crate::conformance;
-use crate::ground::Ground;
+use crate::ground::{Ground, docker_command};
 use crate::tape;
 use flightproof_core::Digest;
 use flightproof_evidence::EvidenceClass;
@@ -60,6 +60,26 @@ fn a_session_that_dies_is_lost_and_never_an_answer() {
 }
 
 #[test]
+fn a_session_outlives_the_thread_that_opened_it() {
+    conformance::a_session_outlives_the_thread_that_opened_it(&Ground::new());
+}
+
+#[test]
+fn no_forged_archive_is_unpacked() {
+    conformance::no_forged_archive_is_unpacked(&Ground::new());
+}
+
+#[test]
+fn what_a_build_leaves_is_taken_whole_and_at_rest() {
+    conformance::what_a_build_leaves_is_taken_whole_and_at_rest(&Ground::new());
+}
+
+#[test]
+fn no_tree_has_a_say_in_how_it_is_built() {
+    conformance::no_tree_has_a_say_in_how_it_is_built(&Ground::new());
+}
+
+#[test]
 fn a_flood_costs_the_host_no_more_than_its_cap() {
     conformance::a_flood_costs_the_host_no_more_than_its_cap(&Ground::new());
 }
@@ -79,6 +99,12 @@ fn on_this_kernel_limits_are_read_by_the_host_itself() {
         let reading = readings.iter().find(|r| r.name == name).unwrap();
         assert_eq!(reading.class, class, "{name}");
     }
+    // Row 76: what it is made of is named with its versions.
+    let sandbox = &session.attestation().sandbox;
+    assert!(
+        sandbox.starts_with("engine ") && sandbox.contains("runc"),
+        "{sandbox}"
+    );
     assert!(session.close().unwrap().is_clean());
 }
 
@@ -111,6 +137,85 @@ fn an_image_that_is_not_there_or_not_as_pinned_is_unfit() {
         assert_eq!(refused.code, SessionCode::ImageUnfit, "{refused}");
         assert_eq!(ground.traces_of(&spec), [] as [String; 0]);
     }
+}
+
+/// Row 54: what an image asks for is not done, or refuses it where it would be.
+#[test]
+fn what_an_image_asks_for_is_not_done() {
+    let ground = Ground::new();
+    let asks = Image::with(
+        &ground,
+        &[
+            "ENV RUSTC_WRAPPER=/usr/bin/false CARGO_BUILD_RUSTC_WRAPPER=/usr/bin/false HEARD=yes HOME=/evil",
+            "ENTRYPOINT [\"/bin/false\"]",
+            "CMD [\"--no\"]",
+            "USER 1000:1000",
+            "WORKDIR /proc/self/fd/8",
+            "HEALTHCHECK --interval=1s CMD /usr/bin/touch /runner/checked",
+            "EXPOSE 80",
+        ],
+    );
+    let odd = Ground::on(ground.endpoint().clone(), asks.id());
+    let mut session = odd.open();
+    let id = session.attestation().session.clone();
+    let form = "{{json .Config.Healthcheck}} {{.Config.WorkingDir}} {{.Config.User}}";
+    let said = odd.docker(&["inspect", "--format", form, &format!("flightproof-{id}")]);
+    assert!(
+        !said.contains("touch") && said.ends_with(" / 0:0\n"),
+        "{said}"
+    );
+    assert!(session.close().unwrap().is_clean());
+    conformance::no_tree_has_a_say_in_how_it_is_built(&odd);
+    drop(odd);
+
+    let volumes = Image::with(&ground, &["VOLUME /data"]);
+    let mut spec = ground.spec();
+    spec.image.id = volumes.id();
+    let refused = ground.open_as(&spec).unwrap_err();
+    assert_eq!(refused.code, SessionCode::ImageUnfit, "{refused}");
+    assert!(refused.detail.contains("volumes"), "{refused}");
+}
+
+/// The session image with other words in its configuration, as long as this lives.
+struct Image<'a> {
+    ground: &'a Ground,
+    id: String,
+}
+
+impl<'a> Image<'a> {
+    fn with(ground: &'a Ground, changes: &[&str]) -> Self {
+        let from = format!("sha256:{}", ground.image());
+        let made = ground.docker(&["create", "--network", "none", &from, "/bin/true"]);
+        let mut words = vec!["commit"];
+        words.extend(changes.iter().flat_map(|change| ["--change", *change]));
+        words.push(made.trim());
+        let id = ground.docker(&words).trim().to_owned();
+        ground.docker(&["rm", made.trim()]);
+        Self { ground, id }
+    }
+
+    fn id(&self) -> Digest {
+        self.id.trim_start_matches("sha256:").parse().unwrap()
+    }
+}
+
+impl Drop for Image<'_> {
+    fn drop(&mut self) {
+        let mut remove = docker_command(self.ground.endpoint());
+        let _ = remove.args(["rmi", "-f", &self.id]).output();
+    }
+}
+
+/// Row 73: what a session says fills no disk of the engine.
+#[test]
+fn what_a_session_says_is_written_down_nowhere() {
+    let ground = Ground::new();
+    let mut session = ground.open();
+    let id = session.attestation().session.clone();
+    let form = "{{.HostConfig.LogConfig.Type}} {{.LogPath}}";
+    let said = ground.docker(&["inspect", "--format", form, &format!("flightproof-{id}")]);
+    assert_eq!(said, "none \n");
+    assert!(session.close().unwrap().is_clean());
 }
 
 /// The benign twin: pinned by every layer, it opens.

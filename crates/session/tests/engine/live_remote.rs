@@ -4,6 +4,7 @@
 use crate::conformance::{self, Backend};
 use crate::ground::{Ground, docker_command, session_image};
 use flightproof_evidence::EvidenceClass;
+use flightproof_frame::protocol::{Reply, Request};
 use flightproof_session::docker::{Endpoint, Engine};
 use flightproof_session::{Session as _, SessionCode};
 use std::fs;
@@ -32,7 +33,7 @@ fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
     );
     assert!(session.close().unwrap().is_clean());
 
-    let suite: [Row; 11] = [
+    let suite: [Row; 15] = [
         (
             "attested",
             conformance::a_session_is_attested_used_and_leaves_nothing,
@@ -62,6 +63,19 @@ fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
             conformance::nothing_of_the_machine_or_of_another_case_is_in_reach,
         ),
         ("upload", conformance::what_arrives_must_be_what_was_sent),
+        ("forged", conformance::no_forged_archive_is_unpacked),
+        (
+            "products",
+            conformance::what_a_build_leaves_is_taken_whole_and_at_rest,
+        ),
+        (
+            "settings",
+            conformance::no_tree_has_a_say_in_how_it_is_built,
+        ),
+        (
+            "thread",
+            conformance::a_session_outlives_the_thread_that_opened_it,
+        ),
         (
             "lifetime",
             conformance::the_lifetime_ends_a_session_whatever_it_is_doing,
@@ -80,6 +94,7 @@ fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
         row(&ground);
     }
     strangers_are_not_let_in(&daemon);
+    let daemon = its_end_is_no_answer(daemon, &ground);
     its_death_is_no_answer(daemon, ground);
 }
 
@@ -102,12 +117,33 @@ fn strangers_are_not_let_in(daemon: &Daemon) {
     }
 }
 
-/// Rows 37, 38: the stream ends between two frames, as at the end of a program.
+/// Row 38: it is asked to end, and takes its containers along. Until then answers are answers.
+fn its_end_is_no_answer(mut daemon: Daemon, ground: &Ground) -> Daemon {
+    let mut session = ground.open();
+    let id = session.attestation().session.clone();
+    daemon.terminate();
+    let end = Instant::now() + Duration::from_secs(60);
+    let refused = loop {
+        match session.call(&Request::Probe, &[]) {
+            Ok(Reply::Probe { .. }) => assert!(Instant::now() < end, "it never ends"),
+            Ok(other) => panic!("{other:?}"),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
+    assert_eq!(session.close().unwrap_err().code, SessionCode::Leak);
+    // Back again, it has nothing of it, which can be seen now.
+    daemon.start_again();
+    assert!(session.close().unwrap().is_clean());
+    assert_eq!(ground.traces_of_id(&id), [] as [String; 0]);
+    daemon
+}
+
+/// Row 37: the stream ends between two frames, as at the end of a program.
 fn its_death_is_no_answer(mut daemon: Daemon, ground: Ground) {
     let mut session = ground.open();
     daemon.kill();
-    let probe = flightproof_frame::protocol::Request::Probe;
-    let refused = session.call(&probe, &[]).unwrap_err();
+    let refused = session.call(&Request::Probe, &[]).unwrap_err();
     assert_eq!(refused.code, SessionCode::SessionLost, "{refused}");
     // What is left there cannot be seen from here, and is said to be.
     assert_eq!(session.close().unwrap_err().code, SessionCode::Leak);
@@ -122,13 +158,48 @@ struct Daemon {
     child: Child,
     endpoint: Endpoint,
     group: String,
+    port: u16,
+}
+
+/// Runs it in the directory that has its configuration and certificates.
+fn run(dir: &Path, port: u16, group: &str) -> Child {
+    let place = |name: &str| dir.join(name).display().to_string();
+    let log = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(dir.join("log"))
+        .unwrap();
+    Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c"])
+        .arg("mount -t tmpfs none /tmp && exec dockerd \"$@\"")
+        .arg("dockerd")
+        .args(["--data-root", &place("data"), "--exec-root", &place("exec")])
+        .args(["--config-file", &place("config.json")])
+        .args([
+            "--pidfile",
+            &place("pid"),
+            "--host",
+            &format!("tcp://127.0.0.1:{port}"),
+        ])
+        .args(["--tlsverify", "--tlscacert", &place("certs/ca.pem")])
+        .args([
+            "--tlscert",
+            &place("certs/server.pem"),
+            "--tlskey",
+            &place("certs/server-key.pem"),
+        ])
+        .args(["--bridge", "none", "--iptables=false", "--ip-forward=false"])
+        .args(["--cgroup-parent", group])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
 }
 
 impl Daemon {
     fn start() -> Self {
         // Not below `/tmp`, which it shall not see.
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        let place = |name: &str| dir.path().join(name).display().to_string();
         let certs = dir.path().join("certs");
         certificates(&certs);
         let port = TcpListener::bind("127.0.0.1:0")
@@ -136,7 +207,6 @@ impl Daemon {
             .local_addr()
             .unwrap()
             .port();
-        let log = fs::File::create(dir.path().join("log")).unwrap();
         // Of this machine's own daemon only how it stores layers: that depends on the kernel.
         let driver = docker_command(&Endpoint::discover().unwrap())
             .args(["info", "--format", "{{.Driver}}"])
@@ -145,42 +215,18 @@ impl Daemon {
         let driver = String::from_utf8(driver.stdout).unwrap();
         let config = format!("{{\"storage-driver\": \"{}\"}}", driver.trim());
         fs::write(dir.path().join("config.json"), config).unwrap();
-        let pem = |name: &str| certs.join(name).display().to_string();
-        let child = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "sh", "-c"])
-            .arg("mount -t tmpfs none /tmp && exec dockerd \"$@\"")
-            .arg("dockerd")
-            .args(["--data-root", &place("data"), "--exec-root", &place("exec")])
-            .args(["--config-file", &place("config.json")])
-            .args([
-                "--pidfile",
-                &place("pid"),
-                "--host",
-                &format!("tcp://127.0.0.1:{port}"),
-            ])
-            .args(["--tlsverify", "--tlscacert", &pem("ca.pem")])
-            .args([
-                "--tlscert",
-                &pem("server.pem"),
-                "--tlskey",
-                &pem("server-key.pem"),
-            ])
-            .args(["--bridge", "none", "--iptables=false", "--ip-forward=false"])
-            .args(["--cgroup-parent", &format!("flightproof-engine-{port}")])
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let group = format!("flightproof-engine-{port}");
         let endpoint = Endpoint::Tls {
             authority: format!("127.0.0.1:{port}"),
             certificates: certs,
         };
+        let group = format!("flightproof-engine-{port}");
+        let child = run(dir.path(), port, &group);
         let mut daemon = Self {
             dir,
             child,
             endpoint,
             group,
+            port,
         };
         daemon.wait();
         daemon
@@ -194,6 +240,22 @@ impl Daemon {
             assert!(Instant::now() < end, "{refused}: {}", log());
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Asks it to end.
+    fn terminate(&self) {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// After its end, at the same place.
+    fn start_again(&mut self) {
+        self.child.wait().unwrap();
+        self.child = run(self.dir.path(), self.port, &self.group);
+        self.wait();
+    }
+
+    fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
     }
 
     /// The accident: no chance to clean up.
@@ -242,10 +304,9 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        if let Some(pid) =
-            rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or_default())
-        {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        // The number of one that was waited for may be another's by now.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.terminate();
         }
         let end = Instant::now() + Duration::from_secs(20);
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {

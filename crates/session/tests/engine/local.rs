@@ -1,14 +1,14 @@
 //! The suite on this machine, without an engine.
 
-use crate::conformance::{self, Backend};
+use crate::conformance::{self, Backend, Opened};
 use crate::site::Site;
-use flightproof_session::{Session, SessionError};
+use flightproof_session::SessionError;
 use std::time::Duration;
 
 struct Local(Site);
 
 impl Backend for Local {
-    fn open(&self, lifetime: Duration) -> Result<Box<dyn Session>, SessionError> {
+    fn open(&self, lifetime: Duration) -> Result<Opened, SessionError> {
         let mut spec = self.0.spec();
         spec.lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap();
         Ok(Box::new(self.0.open_as(&spec)?))
@@ -71,6 +71,26 @@ fn the_lifetime_ends_a_session_whatever_it_is_doing() {
 #[test]
 fn a_session_that_dies_is_lost_and_never_an_answer() {
     conformance::a_session_that_dies_is_lost_and_never_an_answer(&Local(Site::new()));
+}
+
+#[test]
+fn a_session_outlives_the_thread_that_opened_it() {
+    conformance::a_session_outlives_the_thread_that_opened_it(&Local(Site::new()));
+}
+
+#[test]
+fn no_forged_archive_is_unpacked() {
+    conformance::no_forged_archive_is_unpacked(&Local(Site::new()));
+}
+
+#[test]
+fn what_a_build_leaves_is_taken_whole_and_at_rest() {
+    conformance::what_a_build_leaves_is_taken_whole_and_at_rest(&Local(Site::new()));
+}
+
+#[test]
+fn no_tree_has_a_say_in_how_it_is_built() {
+    conformance::no_tree_has_a_say_in_how_it_is_built(&Local(Site::new()));
 }
 
 #[test]

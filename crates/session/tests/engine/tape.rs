@@ -144,10 +144,11 @@ fn unknown_repeated_and_unused_requests_are_refused() {
 #[test]
 fn an_engine_that_goes_wrong_anywhere_is_never_an_answer() {
     let whole = hurried();
-    let spoil: [fn(&mut Piece); 4] = [
+    let spoil: [fn(&mut Piece); 5] = [
         |piece| piece.bytes = piece.bytes[..piece.bytes.len() - 1].to_vec().into(),
         |piece| piece.bytes = frame(3, b"an error of the engine").into(),
         |piece| piece.bytes = frame(9, b"?").into(),
+        |piece| piece.bytes = frame(1, b"OCI runtime exec failed: no space").into(),
         |piece| piece.bytes = frame(1, b"\0\0\0\x02\x05\0\0\0\0{}").into(),
     ];
     let said = |piece: &Piece| piece.from == Side::Engine;

@@ -112,6 +112,24 @@ impl Site {
         }
     }
 
+    /// Kills the one process of a session that this process started.
+    pub(crate) fn kill_first(&self, id: &str) {
+        let dir = cgroup_parents()[0].join(format!("flightproof-{id}"));
+        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap();
+        let parent = |pid: &str| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line = status.lines().find_map(|l| l.strip_prefix("PPid:"))?;
+            line.trim().parse::<u32>().ok()
+        };
+        let ours = |pid: &&str| parent(pid) == Some(std::process::id());
+        let first: Vec<&str> = text.lines().filter(ours).collect();
+        let [pid] = first[..] else {
+            panic!("{first:?}");
+        };
+        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+
     pub(crate) fn wait_until_dead(&self, id: &str) {
         let end = Instant::now() + Duration::from_secs(10);
         while self.processes(id) > 0 {
