@@ -1,9 +1,21 @@
-//! `docs/attacks.md` cites tests. Each of them exists, and no row is without one.
+//! `docs/attacks.md` and `docs/session-cases.md` cite tests. Each of them exists, and no row is without one.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Cases about sessions.
+const SESSION_CASES: u16 = 86;
+/// A reason says more than this many bytes.
+const LEAST_REASON: usize = 60;
+/// The suite that every session passes, and who runs it.
+const SUITE: &str = "crates/session/tests/engine/conformance.rs";
+const NEAR: [&str; 2] = [
+    "crates/session/tests/engine/local.rs",
+    "crates/session/tests/engine/live_docker.rs",
+];
+const FAR: &str = "crates/session/tests/engine/live_remote.rs";
 /// Fewer rows than this: the reader of the table is broken, or somebody deleted attacks.
 const LEAST_ROWS: usize = 60;
 
@@ -55,6 +67,138 @@ fn a_made_up_citation_and_a_row_without_one_are_reported() {
     }
     let twice = format!("{0}{0}", table(&format!("`{here}: {this}`")));
     assert_eq!(faults(&twice), ["A1: stands twice"]);
+}
+
+#[test]
+fn every_case_about_sessions_is_held_by_tests_that_exist() {
+    let document = text("docs/session-cases.md");
+    let faults = case_faults(&document);
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn a_case_about_sessions_that_nothing_holds_is_reported() {
+    let whole = text("docs/session-cases.md");
+    let first = whole.lines().find(|l| l.starts_with("| 1 |")).unwrap();
+    let this = "`crates/flights/tests/attacks_doc.rs: a_case_about_sessions_that_nothing_holds_is_reported`";
+    let reason =
+        "cannot apply: and this is a reason that is surely long enough to be taken for one";
+    for (put, fault) in [
+        (format!("| 1 | x | y | {this} |"), ""),
+        (format!("| 1 | x | y | {reason} |"), ""),
+        (String::new(), "1: not there"),
+        (
+            format!("| 2 | x | y | {this} |"),
+            "2: stands twice or is no case",
+        ),
+        (
+            format!("| 87 | x | y | {this} |"),
+            "87: stands twice or is no case",
+        ),
+        ("| 1 | x | y | by hand |".to_owned(), "1: held by nothing"),
+        (
+            "| 1 | x | y | cannot apply: so |".to_owned(),
+            "1: no reason",
+        ),
+        (
+            format!("| 1 | x | y | {this}, `{SUITE}: tree` |"),
+            "1: no test tree in",
+        ),
+        (
+            format!("| 1 | x | y | {reason}, as `crates/none.rs: x` shows |"),
+            "1: no file crates/none.rs",
+        ),
+        (
+            "| 1 | x | y | `suite: tree` |".to_owned(),
+            "1: tree is no test of the suite",
+        ),
+        (
+            "| 1 | x | y | `suite: an_engine_that_is_not_there_is_missing` |".to_owned(),
+            "1: an_engine_that_is_not_there_is_missing is no test of the suite",
+        ),
+    ] {
+        let found = case_faults(&whole.replacen(first, &put, 1)).join("\n");
+        assert!(found.starts_with(fault), "{put}: {found}");
+        assert_eq!(found.is_empty(), fault.is_empty(), "{put}: {found}");
+    }
+}
+
+#[test]
+fn every_test_of_the_suite_runs_on_every_backend() {
+    let source = text(SUITE);
+    let names: Vec<&str> = suite(&source).collect();
+    assert!(names.len() >= 15, "{names:?}");
+    let faults: Vec<String> = names.iter().filter_map(|name| missing_in(name)).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// What a test of the suite looks like: it is given a backend and nothing else.
+const TEST_OF_SUITE: &str = "(backend: &dyn Backend) {";
+
+fn suite(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().filter_map(|line| {
+        let rest = line.strip_prefix("pub(crate) fn ")?;
+        rest.strip_suffix(TEST_OF_SUITE)
+    })
+}
+
+/// On which backend a test of the suite does not run.
+fn missing_in(name: &str) -> Option<String> {
+    if !suite(&text(SUITE)).any(|test| test == name) {
+        return Some(format!("{name} is no test of the suite"));
+    }
+    let call = format!("conformance::{name}(&");
+    let left_out = |file: &&&str| {
+        let source = text(file);
+        !has_test(&source, name) || !source.contains(&call)
+    };
+    if let Some(file) = NEAR.iter().find(left_out) {
+        return Some(format!("{name} does not run in {file}"));
+    }
+    let row = format!("conformance::{name},");
+    let far = text(FAR);
+    let listed = far.contains(&row) || far.contains(&row.replace(',', "),"));
+    (!listed).then(|| format!("{name} does not run in {FAR}"))
+}
+
+fn text(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
+}
+
+fn case_faults(document: &str) -> Vec<String> {
+    let mut held = BTreeMap::new();
+    let mut faults = Vec::new();
+    let cases = document.lines().filter_map(|line| {
+        let (number, rest) = line.strip_prefix("| ")?.split_once(" | ")?;
+        let (_, by) = rest.strip_suffix(" |")?.rsplit_once(" | ")?;
+        Some((number.parse::<u16>().ok()?, by))
+    });
+    for (number, by) in cases {
+        if held.insert(number, by).is_some() || !(1..=SESSION_CASES).contains(&number) {
+            faults.push(format!("{number}: stands twice or is no case"));
+        }
+    }
+    for number in 1..=SESSION_CASES {
+        let fault = match held.get(&number) {
+            None => Some("not there".to_owned()),
+            Some(by) => case_fault(by),
+        };
+        faults.extend(fault.map(|fault| format!("{number}: {fault}")));
+    }
+    faults
+}
+
+fn case_fault(by: &str) -> Option<String> {
+    let mut cited = by.split('`').skip(1).step_by(2).peekable();
+    match by.strip_prefix("cannot apply: ") {
+        Some(reason) if reason.len() < LEAST_REASON => return Some("no reason".to_owned()),
+        None if cited.peek().is_none() => return Some("held by nothing".to_owned()),
+        _ => {}
+    }
+    cited.find_map(|citation| match citation.strip_prefix("suite: ") {
+        Some(name) => missing_in(name),
+        None => missing_test(citation),
+    })
 }
 
 fn root() -> PathBuf {

@@ -145,3 +145,44 @@ fn the_trust_core_forbids_unsafe_code() {
         assert!(text.contains("#![forbid(unsafe_code)]"), "{name}");
     }
 }
+
+/// Where the clock that anybody may set is read: to write down when something was, and for how long a
+/// record is kept. Whoever waits, waits by the clock that nobody sets.
+const WALL_CLOCKS: [&str; 2] = [
+    "crates/session/src/docker/owner.rs",
+    "crates/session/src/lease.rs",
+];
+
+#[test]
+fn no_session_waits_by_a_clock_that_somebody_may_set() {
+    let mut found = Vec::new();
+    for name in ["frame", "runner", "session"] {
+        readers(&root().join("crates").join(name).join("src"), &mut found);
+    }
+    found.sort();
+    assert_eq!(found, WALL_CLOCKS);
+}
+
+/// The sources below `dir` that name it.
+fn readers(dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            readers(&path, found);
+        } else if reads_wall_clock(&fs::read_to_string(&path).unwrap_or_default()) {
+            let path = path.strip_prefix(root()).unwrap();
+            found.push(path.to_str().unwrap().to_owned());
+        }
+    }
+}
+
+fn reads_wall_clock(source: &str) -> bool {
+    let names = ["SystemTime", "CLOCK_REALTIME", "ClockId::Realtime"];
+    names.iter().any(|name| source.contains(name))
+}
+
+#[test]
+fn a_reader_of_that_clock_is_noticed() {
+    assert!(reads_wall_clock("let end = SystemTime::now() + wait;"));
+    assert!(!reads_wall_clock("let end = Instant::now() + wait;"));
+}
