@@ -38,7 +38,10 @@ fn promote_between(
             .map_err(inside("promote"))?;
     }
     let staged = exe.join(format!(".{name}"));
-    let copied = copy(product, &staged)?;
+    let copied = copy(product, &staged).inspect_err(|_refusal| {
+        // A part of a program would keep the place of the next.
+        let _ = fs::remove_file(&staged);
+    })?;
     fs::rename(&staged, place).map_err(inside("promote"))?;
     Ok(copied)
 }
@@ -202,6 +205,18 @@ mod tests {
         fs::remove_dir(places.0.path().join("exe")).unwrap();
         let refusal = places.promote(&places.target("prog")).unwrap_err();
         assert_eq!(refusal.code, RunnerCode::Inside);
+    }
+
+    #[test]
+    fn a_copy_that_finds_no_room_leaves_nothing_of_itself() {
+        let places = Places::new();
+        fs::write(places.target("prog"), b"bytes").unwrap();
+        let exe = places.0.path().join("exe");
+        symlink("/dev/full", exe.join(".prog")).unwrap();
+        let refusal = places.promote(&places.target("prog")).unwrap_err();
+        assert_eq!(refusal.code, RunnerCode::Inside);
+        assert!(fs::symlink_metadata(exe.join(".prog")).is_err());
+        assert!(places.promote(&places.target("prog")).is_ok());
     }
 
     #[test]
