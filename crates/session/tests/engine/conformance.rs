@@ -176,7 +176,11 @@ pub(crate) fn a_session_outlives_the_thread_that_opened_it(backend: &dyn Backend
 pub(crate) fn output_comes_through_byte_for_byte_and_never_without_end(backend: &dyn Backend) {
     let mut flight = Flight::new(backend, LIFETIME);
     for words in [["flood"], ["flood-errors"]] {
-        assert_eq!(flight.run(&words).ending, Ending::OutputLimit, "{words:?}");
+        let seen = flight.run(&words);
+        assert_eq!(seen.ending, Ending::OutputLimit, "{words:?}");
+        let kept = seen.stdout.len() + seen.stderr.len();
+        assert_eq!(kept as u64, observe::MAX_OUTPUT, "{words:?}");
+        assert!(!seen.complete, "{words:?}");
     }
     let forged = b"\x01\0\0\0\0\0\0\x02no\x03\0\0\0\0\0\0\x05error\0\0\0\x02\x05\0\0\0\x01{}\xff\xfe\x1b]0;x\x07";
     flight.row(&["forge"], Ending::Exited { code: 0 }, forged);
@@ -328,8 +332,11 @@ pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dy
     flight.row(
         &[
             "read",
+            "/proc",
             "/proc/self/status",
             "/proc/1/environ",
+            "/proc/1/cgroup",
+            "/proc/cmdline",
             "/sys",
             "/etc/passwd",
             "/root",
@@ -343,6 +350,17 @@ pub(crate) fn nothing_of_the_machine_or_of_another_case_is_in_reach(backend: &dy
             "/var/run/docker.sock",
             "/run",
             "/dev/kmsg",
+            "/dev/tty",
+            "/dev/ptmx",
+            "/dev/pts",
+            "/dev/shm",
+            "/dev/mqueue",
+            "/dev/fuse",
+            "/dev/kvm",
+            "/dev/vsock",
+            "/dev/net/tun",
+            "/tmp",
+            "/var/tmp",
             "/sys/fs/cgroup",
             "/.dockerenv",
             "/home",
@@ -535,6 +553,64 @@ fn a_generator_that_leaves_too_much_is_no_answer(backend: &dyn Backend) {
     assert_eq!(generate::run(&mut *session, &few).unwrap(), first);
     assert!(session.close().unwrap().is_clean());
 }
+
+/// Rows 77, 81, 83 to 86, for what runs while something is built: no socket, no file of the session's or
+/// the machine's but tools and the tree, nothing to write but its output, nobody else to be.
+pub(crate) fn a_build_reaches_nothing_but_its_places(backend: &dyn Backend) {
+    let mut session = backend.open(LIFETIME).unwrap_or_else(|e| panic!("{e}"));
+    let (source, archive) = (tree(&[("a", "b")]), tree(&[("c", "d")]));
+    for (place, archive) in [(Place::Source, source), (Place::Crates, archive)] {
+        let id = flightproof_archive::paws::read(&archive)
+            .unwrap()
+            .snapshot
+            .snapshot_id();
+        upload::archive(&mut *session, place, &archive, id).unwrap();
+    }
+    let seen = tool(&mut *session, &format!("exec python3 -c '{BUILD_TRIES}'"));
+    let said = String::from_utf8_lossy(&seen.stderr);
+    assert_eq!(seen.status, Status::Exited { code: 0 }, "{said}");
+    let expected = "1 13\n2 1\n10 1\n16 1\n17 1\n38 1\n40 1\n\
+        read /flight/src/a\nread /usr/bin/python3\nwrote /flight/target/x\nuser False\nenvironment PATH\n\
+        setuid 1\nkill 1\ndevice 13\nchroot 1\n";
+    assert_eq!(String::from_utf8_lossy(&seen.stdout), expected);
+    assert!(session.close().unwrap().is_clean());
+}
+
+const BUILD_TRIES: &str = r#"
+import os, socket
+
+def tried(name, act):
+    try:
+        act()
+        print(name, 0)
+    except OSError as error:
+        print(name, error.errno)
+
+for family in (1, 2, 10, 16, 17, 38, 40):
+    tried(family, lambda: socket.socket(family, socket.SOCK_DGRAM))
+for path in ("/flight/src/a", "/usr/bin/python3", "/flight/crates/c", "/flight/crates", "/runner/flights", "/runner",
+    "/exe", "/case", "/etc/passwd", "/etc/shadow", "/etc/hostname", "/root", "/home", "/proc", "/proc/1/environ",
+    "/proc/self/status", "/sys", "/sys/fs/cgroup", "/var/run/docker.sock", "/run", "/dev/kmsg", "/dev/tty",
+    "/.dockerenv"):
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)
+        print("read", path)
+    except OSError:
+        pass
+for path in ("/flight/target/x", "/flight/src/a", "/flight/src/x", "/flight/x", "/exe/x", "/case/x", "/tmp/x", "/x",
+    "/usr/x", "/usr/bin/x", "/toolchain/x", "/runner/x", "/dev/x"):
+    try:
+        open(path, "wb").write(b"x")
+        print("wrote", path)
+    except OSError:
+        pass
+print("user", os.getuid() == 0 or os.geteuid() == 0 or 0 in os.getgroups())
+print("environment", *sorted(set(os.environ) - {"LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD"}))
+tried("setuid", lambda: os.setuid(0))
+tried("kill", lambda: os.kill(1, 9))
+tried("device", lambda: os.mknod("/flight/target/null", 0o20666, os.makedev(1, 3)))
+tried("chroot", lambda: os.chroot("/flight/target"))
+"#;
 
 /// Runs a script as a build's tool.
 fn tool(session: &mut dyn Session, script: &str) -> Outcome {

@@ -80,6 +80,11 @@ fn no_tree_has_a_say_in_how_it_is_built() {
 }
 
 #[test]
+fn a_build_reaches_nothing_but_its_places() {
+    conformance::a_build_reaches_nothing_but_its_places(&Ground::new());
+}
+
+#[test]
 fn a_flood_costs_the_host_no_more_than_its_cap() {
     conformance::a_flood_costs_the_host_no_more_than_its_cap(&Ground::new());
 }

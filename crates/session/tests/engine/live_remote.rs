@@ -33,7 +33,7 @@ fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
     );
     assert!(session.close().unwrap().is_clean());
 
-    let suite: [Row; 15] = [
+    let suite: [Row; 16] = [
         (
             "attested",
             conformance::a_session_is_attested_used_and_leaves_nothing,
@@ -72,6 +72,7 @@ fn the_suite_passes_on_an_engine_elsewhere_and_its_death_is_no_answer() {
             "settings",
             conformance::no_tree_has_a_say_in_how_it_is_built,
         ),
+        ("build", conformance::a_build_reaches_nothing_but_its_places),
         (
             "thread",
             conformance::a_session_outlives_the_thread_that_opened_it,
