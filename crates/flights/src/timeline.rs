@@ -2,6 +2,7 @@
 
 use crate::show::{count, instant};
 use crate::transcript::{Answer, Exchange, Transcript};
+use flightproof_certifier::mutation::selected;
 use flightproof_core::escape;
 use serde::Serialize;
 use serde_json::Value;
@@ -126,7 +127,7 @@ impl Teller {
 
     fn case(&mut self, asked: &Value) -> (&'static str, String, Option<usize>) {
         let input = format!("case {}", arguments(asked));
-        match asked["selector"].as_u64() {
+        match asked["selector"].as_u64().map(selected) {
             None => {
                 let key = format!("{}{}{}", asked["args"], asked["stdin"], asked["files"]);
                 let times = self.seen.entry(key).or_default();

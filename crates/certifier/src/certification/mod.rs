@@ -27,7 +27,8 @@ use crate::generated::Regenerated;
 use crate::judge::{self, Gate};
 use crate::languages::{self, Language, Rewrites};
 use crate::mutation::{
-    Answer, Fate, MutationPlan, Run, Tally, Trial, unchanged_control, unnoticed_placebo,
+    Allowance, Answer, Fate, Kill, MutationPlan, Run, Tally, Trial, unchanged_control,
+    unnoticed_placebo,
 };
 use crate::population::{self, beside::compiled_data};
 use crate::tree::Tree;
@@ -127,6 +128,8 @@ pub struct Certification<'a> {
     turns: Vec<Trying>,
     /// Cases, those that killed last first: the next mutant often dies of the same.
     favourites: Vec<usize>,
+    /// How much fuel each case has, as the first control found it.
+    allowances: Vec<Allowance>,
     /// Which survivors are the same program.
     comparison: Comparison,
     /// The case that ended it.
@@ -253,6 +256,7 @@ impl<'a> Certification<'a> {
             fates: BTreeMap::new(),
             turns: Vec::new(),
             favourites: (0..cases).collect(),
+            allowances: vec![Allowance::default(); cases],
             comparison: Comparison::default(),
             missed: None,
         })
@@ -283,8 +287,14 @@ impl<'a> Certification<'a> {
             Step::Try { turn, at } => {
                 let subject = *self.turns.get(*turn)?;
                 let case = self.case_of(subject, *at)?;
-                let selector = self.selector(subject);
-                let run = case_run(self.witness, case, MUTANTS, selector);
+                let word = self.selector(subject).map(|selector| {
+                    let fuel = match turn {
+                        0 => self.allowances[case].trying(),
+                        _ => self.allowances[case].granted(),
+                    };
+                    fuel.selecting(selector)
+                });
+                let run = case_run(self.witness, case, MUTANTS, word);
                 Some(Ask::Run(Box::new(run)))
             }
             Step::Compare(stage) => self.comparing(*stage),
@@ -567,6 +577,12 @@ impl<'a> Certification<'a> {
             None => Fate::of(&[run]),
             Some(rewrites) => Fate::of_build(rewrites.language(), &run),
         };
+        if turn == 0 && fate == Fate::Killed(Kill::Fuel) {
+            if let Some(more) = self.allowances[index].more() {
+                self.allowances[index] = more;
+                return Ok(Step::Try { turn, at });
+            }
+        }
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
             return Ok(Step::Try { turn, at: at + 1 });
         }

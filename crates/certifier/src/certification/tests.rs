@@ -95,7 +95,7 @@ impl World<'_> {
             Ask::Compile(_) => return Told::Compiled(built()),
             Ask::Run(run) => run,
         };
-        let selected = run.selector.map(|selector| {
+        let selected = run.selector.map(crate::mutation::selected).map(|selector| {
             if selector == 0 || machine.plan.placebos.contains(&selector) {
                 Selected::Nothing
             } else {
@@ -104,7 +104,7 @@ impl World<'_> {
         });
         let stdout = (self.program)(selected, run.args[0].parse().unwrap(), self.runs);
         self.runs += 1;
-        self.log.push(run.selector);
+        self.log.push(run.selector.map(crate::mutation::selected));
         Told::Ran(observation(stdout, run.selector.is_some()))
     }
 }
@@ -257,4 +257,49 @@ fn cases_that_fail_on_the_baseline_are_counted_and_nothing_of_it_ends_the_flight
     assert!(machine.on_baseline().finish().is_err());
     let answer = Told::Ran(observation(String::new(), false));
     assert!(machine.on_baseline().tell(&answer).is_err());
+}
+
+/// What a case needs is found by the first control, by letting it run dry; everything after it, with a
+/// mutant or without, has at least eight times as much as that one got by with.
+#[test]
+fn fuel_follows_from_what_the_program_needs_without_a_mutant() {
+    const NEEDS: u64 = 1 << 20;
+    let (captured, witness) = (captured(), witness());
+    let manifest = RelPath::new("Cargo.toml").unwrap();
+    let source = captured.changes[0].path.clone();
+    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
+        .into_iter()
+        .collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
+    let mut fuels: Vec<(u32, u64)> = Vec::new();
+    while let Some(ask) = machine.ask() {
+        let Ask::Run(run) = &ask else {
+            machine.tell(Told::Compiled(built())).unwrap();
+            continue;
+        };
+        let n: u32 = run.args[0].parse().unwrap();
+        let mut said = observation(right(n), run.selector.is_some());
+        if let Some(word) = run.selector {
+            let (fuel, mutant) = (1 << (word >> 48), crate::mutation::selected(word));
+            fuels.push((n, fuel));
+            // One case works hard, and so does it with every mutant.
+            if n == 9 && fuel < NEEDS {
+                said.ending = Ending::Exited {
+                    code: crate::mutation::FUEL_EXIT,
+                };
+            } else if mutant != 0 && !machine.plan.placebos.contains(&mutant) {
+                said.stdout = Bytes(b"wrong\n".to_vec());
+            }
+        }
+        machine.tell(Told::Ran(said)).unwrap();
+    }
+    machine.finish().unwrap();
+    let of = |case| -> Vec<u64> {
+        let of = fuels.iter().filter(|(n, _)| *n == case);
+        of.map(|(_, fuel)| fuel.ilog2().into()).collect()
+    };
+    assert_eq!(of(9)[..3], [14, 18, 22]);
+    assert!(of(9)[3..].iter().all(|fuel| *fuel == 25) && of(9).len() > 6);
+    assert_eq!(of(4)[0], 14);
+    assert!(of(4)[1..].iter().all(|fuel| *fuel == 17) && of(4).len() > 4);
 }

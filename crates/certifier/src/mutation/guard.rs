@@ -3,12 +3,8 @@ use flightproof_evidence::Guard;
 
 use super::plan::Purpose;
 
-/// Calls of the guard after which a run counts as endless. Deterministic, so a mutant that never
-/// ends costs the same on every machine; 20 million is about a hundred times what the busiest
-/// witness case of our own flights needs, and below a second.
-pub const FUEL: u64 = 20_000_000;
-
-/// Exit status of a run that used up its [`FUEL`].
+/// Exit status of a run that used up its fuel: the calls of the guard it was allowed. Deterministic,
+/// so a mutant that never ends costs the same on every machine.
 pub const FUEL_EXIT: u8 = 113;
 
 /// Exit status of a run whose guard found no selector. Such a run never reached `main`.
@@ -32,11 +28,12 @@ pub(super) fn guard(seed: &[u8; 32], purpose: Purpose) -> Guard {
     }
 }
 
-/// Selects no mutant and has the guard tell, when the program ends, which ones it came across.
-/// Selectors of a survey are smaller; the bits above carry the fuel.
+/// Selects no mutant and has the guard of a survey tell, when the program ends, which ones it came
+/// across. Selectors of mutants are smaller; the bits above carry the fuel.
 pub(super) const REACH_SELECTOR: u64 = (1 << FUEL_SHIFT) - 1;
 
-/// Where the fuel of a run stands in the number the guard is handed: as a power of two.
+/// Where the fuel of a run stands in the number the guard is handed: as a power of two. With five
+/// bits above, every JSON reader between here and the guard keeps the number.
 pub(super) const FUEL_SHIFT: u32 = 48;
 
 /// Places a run may come across before the guard loses count, and then says so.
@@ -68,7 +65,7 @@ fn source() -> String {
         .replace("FUEL_EXIT", &FUEL_EXIT.to_string())
         .replace("BRANCH_EXIT", &BRANCH_EXIT.to_string())
         .replace("UNARMED_EXIT", &UNARMED_EXIT.to_string())
-        .replace("FUEL_LIMIT", &FUEL.to_string())
+        .replace("FUEL_SHIFT", &FUEL_SHIFT.to_string())
 }
 
 const SOURCE: &str = r#"#![no_std]
@@ -83,17 +80,18 @@ unsafe extern "C" {
 
 static SELECTOR: AtomicU64 = AtomicU64::new(0);
 static SPENT: AtomicU64 = AtomicU64::new(0);
+static FUEL: AtomicU64 = AtomicU64::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ARM: extern "C" fn() = arm;
 
 extern "C" fn arm() {
-    let mut selector = [0u8; 8];
+    let mut word = [0u8; 8];
     let mut spare = [0u8; 1];
     let mut have = 0usize;
     while have < 8 {
-        let more = unsafe { read(3, selector.as_mut_ptr().add(have), 8 - have) };
+        let more = unsafe { read(3, word.as_mut_ptr().add(have), 8 - have) };
         if more < 1 { break; }
         have += more as usize;
     }
@@ -103,13 +101,15 @@ extern "C" fn arm() {
         unsafe { _exit(UNARMED_EXIT) }
     }
     unsafe { close(4) };
-    SELECTOR.store(u64::from_le_bytes(selector), Ordering::Relaxed);
+    let word = u64::from_le_bytes(word);
+    FUEL.store(1u64 << (word >> FUEL_SHIFT), Ordering::Relaxed);
+    SELECTOR.store(word & ((1 << FUEL_SHIFT) - 1), Ordering::Relaxed);
 }
 
 #[inline(never)]
 pub fn pick(ids: &[u64]) -> usize {
     core::hint::black_box(&ARM);
-    if SPENT.fetch_add(1, Ordering::Relaxed) >= FUEL_LIMIT {
+    if SPENT.fetch_add(1, Ordering::Relaxed) >= FUEL.load(Ordering::Relaxed) {
         unsafe { _exit(FUEL_EXIT) }
     }
     let selector = SELECTOR.load(Ordering::Relaxed);

@@ -16,6 +16,7 @@ mod attribution;
 mod calls;
 mod choice;
 mod condition;
+mod fuel;
 mod guard;
 mod names;
 mod operator;
@@ -38,7 +39,8 @@ mod walker;
 
 pub use attribution::Attribution;
 pub(crate) use choice::INERT;
-pub use guard::{FUEL, FUEL_EXIT, UNARMED_EXIT};
+pub use fuel::{Allowance, Fuel, selected};
+pub use guard::{FUEL_EXIT, UNARMED_EXIT};
 pub use operator::Operator;
 pub(crate) use plan::id_of;
 pub use plan::{

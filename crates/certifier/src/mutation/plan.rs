@@ -43,7 +43,7 @@ pub enum Purpose {
     /// what is said to be test-only is proven to be.
     Gate,
     /// To measure tests that are trusted. They are part of the build, so test-only code is left
-    /// alone; the guard also tells which mutants a run reaches, and its fuel is set for each run.
+    /// alone; the guard also tells which mutants a run reaches.
     Survey,
 }
 
@@ -657,12 +657,8 @@ impl MutationPlan {
     fn selector(&self, kind: &str, name: &str) -> u64 {
         let digest = Digest::keyed(&self.input.seed, format!("{kind}\0{name}").as_bytes());
         let (first, _) = digest.as_bytes().split_at(8);
-        // 53 bits: the largest integer that every JSON reader between here and the guard keeps.
-        let word = first.try_into().map_or(1, u64::from_le_bytes) >> 11;
-        match self.input.purpose {
-            Purpose::Gate => word.max(1),
-            Purpose::Survey => (word & (REACH_SELECTOR >> 1)).max(1),
-        }
+        let word = first.try_into().map_or(1, u64::from_le_bytes);
+        (word & (REACH_SELECTOR >> 1)).max(1)
     }
 
     fn effects(

@@ -1,18 +1,10 @@
 use std::collections::BTreeSet;
 
-use super::guard::{FUEL_SHIFT, REACH_SELECTOR, reach_mark};
+use super::guard::{REACH_SELECTOR, reach_mark};
 use super::plan::MutationPlan;
 
 /// What a run is handed that selects nothing and tells what it came across.
 pub const REACHING: u64 = REACH_SELECTOR;
-
-/// Most fuel of a run, as a power of two: two thousand million calls of the guard.
-const MAX_FUEL: u32 = 31;
-/// Least fuel of a run, as a power of two: a million calls, some hundredths of a second.
-const MIN_FUEL: u32 = 20;
-/// How often what the unchanged program spends a mutant may spend. Mutants that only take longer
-/// take a few times as long; what takes ten times as long does not end.
-const FUEL_FACTOR: u64 = 10;
 
 /// What a run of a survey came across.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,12 +30,6 @@ impl MutationPlan {
         let selectors = words.collect::<Option<BTreeSet<u64>>>()?;
         // More than fits is counted above bit 32, and then equals no number of selectors.
         (count == selectors.len() as u64).then_some((Reach { spent, selectors }, own))
-    }
-
-    /// What a run with this mutant is handed, if the unchanged program spends so much on it.
-    pub fn selection(&self, selector: u64, spent: u64) -> u64 {
-        let fuel = spent.saturating_mul(FUEL_FACTOR).max(1).ilog2() + 1;
-        u64::from(fuel.clamp(MIN_FUEL, MAX_FUEL)) << FUEL_SHIFT | selector
     }
 }
 
@@ -91,14 +77,5 @@ mod tests {
         assert!(plan.reach(&told(2 | 1 << 32, &[9, 4])).is_none());
         let whole = told(2, &[9, 4]);
         assert!(plan.reach(&whole[..whole.len() - 1]).is_none());
-    }
-
-    #[test]
-    fn fuel_is_ten_times_what_was_spent_within_its_bounds() {
-        let fuel = |spent| plan().selection(77, spent) >> FUEL_SHIFT;
-        assert_eq!(plan().selection(77, 0) & REACH_SELECTOR, 77);
-        assert_eq!(fuel(0), 20);
-        assert_eq!(fuel(1 << 20), 24);
-        assert_eq!(fuel(u64::MAX), 31);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Build};
 use super::{LeftOut, Oracle};
-use flightproof_certifier::mutation::{Kill, REACHING, Reach};
+use flightproof_certifier::mutation::{Fuel, Kill, REACHING, Reach};
 use flightproof_certifier::suite::{self, Heard};
 use flightproof_certifier::{feedback, judge};
 use flightproof_core::{Refusal, escape};
@@ -87,7 +87,7 @@ impl Checks {
         }
         if checks.tests {
             for program in 0..checks.programs.len() {
-                checks.together(bench, build, oracle, program)?;
+                checks.together(bench, oracle, program)?;
             }
         }
         Ok(checks)
@@ -163,13 +163,12 @@ impl Checks {
     fn together(
         &mut self,
         bench: &mut Bench,
-        build: &Build,
         oracle: &Oracle,
         program: usize,
     ) -> Result<(), Refusal> {
         for _ in 0..MAX_TOGETHER {
             let mut fallen = BTreeSet::new();
-            for run in self.controls(oracle, build, program, 0) {
+            for run in self.controls(oracle, program, 0) {
                 let (observation, _) = bench.run(&run.case)?;
                 let names: Vec<&str> = run.names.iter().map(String::as_str).collect();
                 if let Noticed::No = self.noticed(oracle, &names, &observation) {
@@ -211,37 +210,26 @@ impl Checks {
     }
 
     /// Runs of all checks of a program with a selector that must change nothing.
-    pub(super) fn controls(
-        &self,
-        oracle: &Oracle,
-        build: &Build,
-        program: usize,
-        selector: u64,
-    ) -> Vec<Control> {
+    pub(super) fn controls(&self, oracle: &Oracle, program: usize, selector: u64) -> Vec<Control> {
         let all: Vec<&Check> = self.of(program).collect();
         let most = if self.tests { suite::MAX_NAMED } else { 1 };
         let runs = all.chunks(most).map(|some| Control {
-            case: self.trial(oracle, build, some, selector),
+            case: self.trial(oracle, some, selector),
             names: some.iter().map(|check| check.name.clone()).collect(),
         });
         runs.collect()
     }
 
     /// One run of some checks of one program with a mutant.
-    pub(super) fn trial(
-        &self,
-        oracle: &Oracle,
-        build: &Build,
-        some: &[&Check],
-        selector: u64,
-    ) -> CaseRun {
+    pub(super) fn trial(&self, oracle: &Oracle, some: &[&Check], selector: u64) -> CaseRun {
         let program = some.first().map_or(0, |check| check.program);
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
         let ms: u64 = some.iter().map(|check| check.ms).sum();
         let spent = some
             .iter()
-            .map(|check| check.reach.as_ref().map_or(0, |r| r.spent));
-        let word = build.plan.selection(selector, spent.sum());
+            .map(|check| check.reach.as_ref().map(|reach| reach.spent))
+            .sum::<Option<u64>>();
+        let word = spent.map_or(Fuel::UNKNOWN, Fuel::after).selecting(selector);
         let wall = ms.saturating_mul(WALL_FACTOR).saturating_add(MIN_WALL_MS);
         self.run_of(oracle, program, &names, word, wall.min(MAX_WALL_MS))
     }

@@ -6,6 +6,7 @@ use super::Oracle;
 use super::bench::{Bench, Build};
 use super::teeth::Proposal;
 use flightproof_certifier::judge;
+use flightproof_certifier::mutation::Fuel;
 use flightproof_certifier::witness::Input;
 use flightproof_core::{Refusal, escape};
 use flightproof_evidence::{CaseRun, Observation};
@@ -16,9 +17,6 @@ use std::collections::BTreeMap;
 const MAX_MUTANTS: usize = 100;
 /// Longest run on an input, milliseconds.
 const WALL_MS: u64 = 3_000;
-/// Guard calls that a mutant may spend on an input, before they are multiplied: a program that is judged
-/// by examples spends far fewer on one.
-const SPENT: u64 = 1_000_000;
 /// Most bytes of an argument and of standard input that are shown.
 const MAX_SHOWN: usize = 400;
 
@@ -56,7 +54,7 @@ pub(super) fn look(
     let known = build.plan.mutants.iter();
     let selectors: BTreeMap<&str, u64> = known.map(|m| (m.id.as_str(), m.selector)).collect();
     let mut answer = |input: &Input, selector: u64| {
-        let word = build.plan.selection(selector, SPENT);
+        let word = Fuel::UNKNOWN.selecting(selector);
         bench
             .run(&run_of(&program.program, input, word))
             .map(|(observation, _)| observation)

@@ -75,7 +75,7 @@ pub(super) fn measure(
     whole: usize,
     progress: &Progress,
 ) -> Result<Teeth, Refusal> {
-    let flaky = flaky(&mut bench, build, checks, oracle)?;
+    let flaky = flaky(&mut bench, checks, oracle)?;
     let steady: Vec<usize> = (0..checks.all.len())
         .filter(|at| {
             checks
@@ -96,7 +96,7 @@ pub(super) fn measure(
                 continue;
             };
             reached = true;
-            let run = checks.trial(oracle, build, &[check], mutant.selector);
+            let run = checks.trial(oracle, &[check], mutant.selector);
             let (observation, _) = bench.run(&run)?;
             if let Noticed::Yes(..) = checks.noticed(oracle, &[&check.name], &observation) {
                 noticing.push(*at);
@@ -142,17 +142,12 @@ pub(super) fn measure(
 }
 
 /// Cases whose answers differ between runs of the unchanged program.
-fn flaky(
-    bench: &mut Bench,
-    build: &Build,
-    checks: &Checks,
-    oracle: &Oracle,
-) -> Result<BTreeSet<String>, Refusal> {
+fn flaky(bench: &mut Bench, checks: &Checks, oracle: &Oracle) -> Result<BTreeSet<String>, Refusal> {
     let mut first: Vec<Option<Observation>> = vec![None; checks.all.len()];
     let mut flaky = BTreeSet::new();
     for _ in 0..REPEATS {
         for (check, first) in checks.all.iter().zip(&mut first) {
-            let run = checks.trial(oracle, build, &[check], 0);
+            let run = checks.trial(oracle, &[check], 0);
             let (observation, _) = bench.run(&run)?;
             let again = std::slice::from_ref(&observation);
             let same = first

@@ -137,9 +137,7 @@ impl Shared<'_> {
         patience: u64,
     ) -> Result<Noticed, Refusal> {
         let some: Vec<&Check> = some.iter().map(|(_, check)| *check).collect();
-        let mut run = self
-            .checks
-            .trial(self.oracle, self.build, &some, mutant.selector);
+        let mut run = self.checks.trial(self.oracle, &some, mutant.selector);
         run.wall_ms = run.wall_ms.saturating_mul(patience);
         let (observation, _) = bench.run(&run)?;
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
@@ -205,10 +203,7 @@ impl Shared<'_> {
                     0 => CertifierCode::ControlFailed,
                     _ => CertifierCode::PlaceboKilled,
                 };
-                for control in self
-                    .checks
-                    .controls(self.oracle, self.build, program, selector)
-                {
+                for control in self.checks.controls(self.oracle, program, selector) {
                     let names: Vec<&str> = control.names.iter().map(String::as_str).collect();
                     let (observation, _) = bench.run(&control.case)?;
                     if let Noticed::Yes(name, how) =
