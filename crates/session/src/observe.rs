@@ -6,6 +6,8 @@ use flightproof_core::escape;
 use flightproof_evidence::{CaseRun, Ending, Observation};
 use flightproof_frame::protocol::{Exec, ExecLimits, Outcome, Role, Status, layout};
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 /// Most bytes of each output stream of a case: a witness that compares more compares logs.
 pub const MAX_OUTPUT: u64 = 1 << 20;
@@ -78,6 +80,19 @@ pub(crate) fn ending(status: &Status, events: LimitEvents) -> Result<Ending, Ses
     })
 }
 
+/// How a process ended that another of its session waited for: no limit is known of it.
+pub fn waited(status: u32) -> Ending {
+    let status = ExitStatus::from_raw(status.cast_signed());
+    let small = |number: Option<i32>| number.and_then(|number| u8::try_from(number).ok());
+    match (small(status.code()), small(status.signal())) {
+        (Some(code), _) => Ending::Exited { code },
+        (None, Some(SIGSYS)) => Ending::ForbiddenCall,
+        (None, signal) => Ending::Signaled {
+            signal: signal.unwrap_or(0),
+        },
+    }
+}
+
 /// Outcome of a program that is no case, with the limit that ended it.
 pub(crate) fn limit(outcome: &Outcome, events: LimitEvents) -> Option<&'static str> {
     match (&outcome.status, events) {
@@ -119,6 +134,20 @@ mod tests {
         ];
         for (status, events, expected) in table {
             assert_eq!(ending(&status, events).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_waited_for_ends_as_what_was_run() {
+        let table = [
+            (0, Ending::Exited { code: 0 }),
+            (101 << 8, Ending::Exited { code: 101 }),
+            (9, Ending::Signaled { signal: 9 }),
+            (11 | 0x80, Ending::Signaled { signal: 11 }),
+            (31, Ending::ForbiddenCall),
+        ];
+        for (status, expected) in table {
+            assert_eq!(waited(status), expected, "{status}");
         }
     }
 

@@ -577,11 +577,10 @@ impl<'a> Certification<'a> {
             None => Fate::of(&[run]),
             Some(rewrites) => Fate::of_build(rewrites.language(), &run),
         };
-        if turn == 0 && fate == Fate::Killed(Kill::Fuel) {
-            if let Some(more) = self.allowances[index].more() {
-                self.allowances[index] = more;
-                return Ok(Step::Try { turn, at });
-            }
+        let more = self.allowances[index].more();
+        if let (0, Fate::Killed(Kill::Fuel), Some(more)) = (turn, fate, more) {
+            self.allowances[index] = more;
+            return Ok(Step::Try { turn, at });
         }
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
             return Ok(Step::Try { turn, at: at + 1 });

@@ -32,6 +32,13 @@ pub(super) fn guard(seed: &[u8; 32], purpose: Purpose) -> Guard {
 /// across. Selectors of mutants are smaller; the bits above carry the fuel.
 pub(super) const REACH_SELECTOR: u64 = (1 << FUEL_SHIFT) - 1;
 
+/// Has the guard of a survey read its numbers from standard input instead, and fork for each before
+/// `main`: one start of the program for many mutants. No selector is as large.
+pub(super) const EACH_SELECTOR: u64 = REACH_SELECTOR - 1;
+
+/// Most numbers of one start.
+pub const MOST_EACH: usize = 64;
+
 /// Where the fuel of a run stands in the number the guard is handed: as a power of two. With five
 /// bits above, every JSON reader between here and the guard keeps the number.
 pub(super) const FUEL_SHIFT: u32 = 48;
@@ -39,7 +46,7 @@ pub(super) const FUEL_SHIFT: u32 = 48;
 /// Places a run may come across before the guard loses count, and then says so.
 pub(super) const REACH_SLOTS: usize = 1 << 16;
 
-/// Stands before what the guard tells at the end. The program cannot know it beforehand.
+/// Stands before what the guard of a survey tells. The program cannot know it beforehand.
 pub(super) fn reach_mark(seed: &[u8; 32]) -> [u8; 32] {
     *Digest::keyed(seed, b"reach-mark").as_bytes()
 }
@@ -50,6 +57,8 @@ fn surveying(seed: &[u8; 32]) -> String {
         .replace("BRANCH_EXIT", &BRANCH_EXIT.to_string())
         .replace("UNARMED_EXIT", &UNARMED_EXIT.to_string())
         .replace("REACH_SELECTOR", &REACH_SELECTOR.to_string())
+        .replace("EACH_SELECTOR", &EACH_SELECTOR.to_string())
+        .replace("EACH_BYTES", &(MOST_EACH * 8).to_string())
         .replace("REACH_SLOTS", &REACH_SLOTS.to_string())
         .replace("FUEL_SHIFT", &FUEL_SHIFT.to_string())
         .replace("REACH_MARK", &format!("{:?}", reach_mark(seed)))
@@ -135,6 +144,10 @@ unsafe extern "C" {
     fn read(fd: i32, into: *mut u8, count: usize) -> isize;
     fn write(fd: i32, from: *const u8, count: usize) -> isize;
     fn close(fd: i32) -> i32;
+    fn fork() -> i32;
+    fn setpgid(process: i32, group: i32) -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(process: i32, signal: i32) -> i32;
     fn _exit(status: i32) -> !;
 }
 
@@ -167,11 +180,46 @@ extern "C" fn arm() {
         unsafe { _exit(UNARMED_EXIT) }
     }
     unsafe { close(4) };
-    let word = u64::from_le_bytes(word);
+    let mut word = u64::from_le_bytes(word);
+    if word & ((1 << FUEL_SHIFT) - 1) == EACH_SELECTOR { word = each(); }
     let selector = word & ((1 << FUEL_SHIFT) - 1);
     let fuel = if selector == REACH_SELECTOR { u64::MAX } else { 1u64 << (word >> FUEL_SHIFT) };
     FUEL.store(fuel, Ordering::Relaxed);
     SELECTOR.store(selector, Ordering::Relaxed);
+}
+
+/// Returns in a child, once for each number on standard input. After each child follow the mark,
+/// which one it was, and how it ended.
+fn each() -> u64 {
+    let mut all = [0u8; EACH_BYTES];
+    let mut have = 0usize;
+    while have < EACH_BYTES {
+        let more = unsafe { read(0, all.as_mut_ptr().add(have), EACH_BYTES - have) };
+        if more < 1 { break; }
+        have += more as usize;
+    }
+    let mut at = 0usize;
+    while at + 8 <= have {
+        let mut word = [0u8; 8];
+        let mut byte = 0usize;
+        while byte < 8 { word[byte] = all[at + byte]; byte += 1; }
+        let child = unsafe { fork() };
+        if child == 0 {
+            unsafe { setpgid(0, 0) };
+            return u64::from_le_bytes(word);
+        }
+        let mut status = 0i32;
+        if child < 0 || unsafe { waitpid(child, &mut status, 0) } != child {
+            unsafe { _exit(UNARMED_EXIT) }
+        }
+        unsafe { kill(-child, 9) };
+        let mark: [u8; 32] = REACH_MARK;
+        say(&mark);
+        say(&(at as u64 / 8).to_le_bytes());
+        say(&(status as u32 as u64).to_le_bytes());
+        at += 8;
+    }
+    unsafe { _exit(0) }
 }
 
 #[inline(never)]

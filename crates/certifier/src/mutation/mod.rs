@@ -40,13 +40,13 @@ mod walker;
 pub use attribution::Attribution;
 pub(crate) use choice::INERT;
 pub use fuel::{Allowance, Fuel, selected};
-pub use guard::{FUEL_EXIT, UNARMED_EXIT};
+pub use guard::{FUEL_EXIT, MOST_EACH, UNARMED_EXIT};
 pub use operator::Operator;
 pub(crate) use plan::id_of;
 pub use plan::{
     EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Purpose, Unjudged, Unmutated,
 };
-pub use reach::{REACHING, Reach};
+pub use reach::{EACH, Part, REACHING, Reach};
 pub(crate) use survey::LineIndex;
 pub use survey::Silence;
 pub(crate) use syntax::{is_test_only, takes_expressions};

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Build};
 use super::{LeftOut, Oracle};
-use flightproof_certifier::mutation::{Fuel, Kill, REACHING, Reach};
+use flightproof_certifier::mutation::{EACH, Fuel, Kill, REACHING, Reach};
 use flightproof_certifier::suite::{self, Heard};
 use flightproof_certifier::{feedback, judge};
 use flightproof_core::{Refusal, escape};
@@ -232,6 +232,20 @@ impl Checks {
         let word = spent.map_or(Fuel::UNKNOWN, Fuel::after).selecting(selector);
         let wall = ms.saturating_mul(WALL_FACTOR).saturating_add(MIN_WALL_MS);
         self.run_of(oracle, program, &names, word, wall.min(MAX_WALL_MS))
+    }
+
+    /// One run of some tests of one program with several mutants, one after the other.
+    pub(super) fn trials(&self, oracle: &Oracle, some: &[&Check], selectors: &[u64]) -> CaseRun {
+        let mut run = self.trial(oracle, some, 0);
+        let ms: u64 = some.iter().map(|check| check.ms).sum();
+        let more = ms.saturating_mul(selectors.len() as u64);
+        run.wall_ms = run.wall_ms.saturating_add(more).min(MAX_WALL_MS);
+        // The fuel of each stands with it.
+        let fuel = run.selector.unwrap_or(0);
+        let words = selectors.iter().map(|selector| fuel | selector);
+        run.stdin = words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>().into();
+        run.selector = Some(EACH);
+        run
     }
 
     fn run_of(

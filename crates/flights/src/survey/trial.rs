@@ -5,13 +5,14 @@ use super::checks::{Check, Checks, Noticed};
 use super::{Oracle, report::Fate};
 use crate::show::Progress;
 use flightproof_certifier::CertifierCode;
-use flightproof_certifier::mutation::{Kill, Mutant};
+use flightproof_certifier::mutation::{Kill, MOST_EACH, Mutant, MutationPlan};
 use flightproof_certifier::suite::MAX_NAMED;
-use flightproof_core::{Refusal, escape};
+use flightproof_core::{Bytes, Refusal, escape};
+use flightproof_evidence::{Ending, Observation};
+use flightproof_session::observe;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// How much longer a mutant that ran out of wall clock may take when it is tried again, alone.
 const PATIENCE: u64 = 3;
@@ -19,16 +20,41 @@ const PATIENCE: u64 = 3;
 /// few times in all, one that dies does so with little beside it.
 const GROWTH: usize = 4;
 
+/// Most mutants of one start of a program. The last number of a start selects none.
+const MOST_TOGETHER: usize = MOST_EACH - 1;
+
 /// What all sessions share.
 struct Shared<'a> {
     build: &'a Build,
     checks: &'a Checks,
     oracle: &'a Oracle,
-    queue: &'a [usize],
-    next: AtomicUsize,
+    todo: Mutex<Todo>,
+    /// A session has put something into what is to do, or will put nothing more into it.
+    news: Condvar,
     fates: Mutex<BTreeMap<usize, Fate>>,
     /// Kills by function and check.
     kills: Mutex<BTreeMap<(String, usize), u64>>,
+}
+
+/// What is to do.
+#[derive(Default)]
+struct Todo {
+    /// Mutants that nothing was tried on, by number, those of a function beside each other.
+    fresh: VecDeque<usize>,
+    /// Mutants by the checks they are tried with next.
+    ready: BTreeMap<Vec<usize>, Vec<Pending>>,
+    /// Sessions that may still put something into it.
+    busy: usize,
+}
+
+/// A mutant whose fate is open.
+struct Pending {
+    number: usize,
+    /// The checks that come across it and were not run, in their order.
+    left: Vec<usize>,
+    /// How many of them the next run has.
+    most: usize,
+    reaching: usize,
 }
 
 /// The fate of every mutant that was tried, by its number in the plan.
@@ -39,13 +65,15 @@ pub(super) fn run(
     jobs: usize,
     progress: &Progress,
 ) -> Result<BTreeMap<usize, Fate>, Refusal> {
-    let queue: Vec<usize> = build.plan.viable().collect();
     let shared = Shared {
         build,
         checks,
         oracle,
-        queue: &queue,
-        next: AtomicUsize::new(0),
+        todo: Mutex::new(Todo {
+            fresh: build.plan.viable().collect(),
+            ..Todo::default()
+        }),
+        news: Condvar::new(),
         fates: Mutex::default(),
         kills: Mutex::default(),
     };
@@ -82,11 +110,18 @@ impl Shared<'_> {
 
     fn work(&self, bench: &mut Bench, progress: &Progress) -> Result<(), Refusal> {
         let mut ticker = progress.ticker();
-        while let Some(number) = self.queue.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            let fate = self.fate(bench, *number, 1)?;
-            let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
-            fates.insert(*number, fate);
-            ticker.tick(fates.len(), self.queue.len(), || {
+        let whole = self.build.plan.viable().count();
+        while let Some(mut task) = self.take() {
+            let noticed = self.together(bench, &task)?;
+            let open = task
+                .group
+                .drain(..)
+                .zip(noticed)
+                .filter_map(|(pending, noticed)| self.settle(pending, &task.checks, noticed));
+            let open: Vec<Pending> = open.collect();
+            task.put_back(open);
+            let fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
+            ticker.tick(fates.len(), whole, || {
                 let count = |which: fn(&Fate) -> bool| fates.values().filter(|f| which(f)).count();
                 format!(
                     "{} noticed, {} survived",
@@ -98,55 +133,176 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn fate(&self, bench: &mut Bench, number: usize, patience: u64) -> Result<Fate, Refusal> {
-        let Some(mutant) = self.build.plan.mutants.get(number) else {
-            return Ok(Fate::NotRun);
-        };
-        let mut left = self.order(mutant);
-        let reaching = left.len();
-        let mut most = 1;
-        while let Some((_, first)) = left.first() {
-            let program = first.program;
-            let some: Vec<(usize, &Check)> = left
-                .iter()
-                .filter(|(_, check)| check.program == program)
-                .take(most)
-                .copied()
-                .collect();
-            left.retain(|(at, _)| some.iter().all(|(taken, _)| taken != at));
-            if matches!(self.oracle, Oracle::Tests) {
-                most = (most * GROWTH).min(MAX_NAMED);
+    /// Mutants that are tried with the same checks next; none when all fates are known.
+    fn take(&self) -> Option<Task<'_>> {
+        let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let full = todo
+                .ready
+                .values()
+                .any(|group| group.len() >= MOST_TOGETHER);
+            if !full {
+                let fresh = todo.next_function(&self.build.plan);
+                self.sort(
+                    &mut todo,
+                    fresh.into_iter().map(|number| self.pending(number)),
+                );
             }
-            match self.try_some(bench, mutant, &some, patience)? {
-                Noticed::No => {}
-                Noticed::NotLoaded => return Ok(Fate::NotRun),
-                Noticed::Yes(name, how) => {
-                    self.remember(mutant, &some, name.as_deref());
-                    return Ok(Fate::Noticed { by: name, how });
+            let most = todo.ready.iter().max_by_key(|(_, group)| group.len());
+            if let Some((checks, _)) = most {
+                let checks = checks.clone();
+                let mut group = todo.ready.remove(&checks).unwrap_or_default();
+                let rest = group.split_off(group.len().min(MOST_TOGETHER));
+                if !rest.is_empty() {
+                    todo.ready.insert(checks.clone(), rest);
                 }
+                todo.busy += 1;
+                return Some(Task {
+                    shared: self,
+                    checks,
+                    group,
+                });
+            }
+            if todo.fresh.is_empty() {
+                if todo.busy == 0 {
+                    return None;
+                }
+                todo = self.news.wait(todo).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        Ok(Fate::Survived { reaching })
     }
 
-    fn try_some(
+    fn pending(&self, number: usize) -> Pending {
+        let left = self.build.plan.mutants.get(number);
+        let left = left.map_or_else(Vec::new, |mutant| self.order(mutant));
+        Pending {
+            number,
+            reaching: left.len(),
+            left,
+            most: 1,
+        }
+    }
+
+    /// By the checks that come next. What none is left for has survived.
+    fn sort(&self, todo: &mut Todo, open: impl Iterator<Item = Pending>) {
+        for pending in open {
+            let next = pending.next(self.checks);
+            if next.is_empty() {
+                self.ended(&pending);
+            } else {
+                todo.ready.entry(next).or_default().push(pending);
+            }
+        }
+    }
+
+    /// Every check passed.
+    fn ended(&self, pending: &Pending) {
+        let fate = Fate::Survived {
+            reaching: pending.reaching,
+        };
+        self.note(pending.number, fate);
+    }
+
+    fn note(&self, number: usize, fate: Fate) {
+        let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
+        fates.insert(number, fate);
+    }
+
+    /// What some checks said of a mutant; what is left of it, if its fate is still open.
+    fn settle(&self, mut pending: Pending, some: &[usize], noticed: Noticed) -> Option<Pending> {
+        match noticed {
+            Noticed::No => {
+                pending.left.retain(|at| !some.contains(at));
+                if matches!(self.oracle, Oracle::Tests) {
+                    pending.most = (pending.most * GROWTH).min(MAX_NAMED);
+                }
+                return Some(pending);
+            }
+            Noticed::NotLoaded => self.note(pending.number, Fate::NotRun),
+            Noticed::Yes(name, how) => {
+                self.remember(pending.number, some, name.as_deref());
+                self.note(pending.number, Fate::Noticed { by: name, how });
+            }
+        }
+        None
+    }
+
+    /// Tries mutants with some checks: in one start of the program where that is possible and all goes
+    /// well, and otherwise in one each.
+    fn together(&self, bench: &mut Bench, task: &Task<'_>) -> Result<Vec<Noticed>, Refusal> {
+        let numbers: Vec<usize> = task.group.iter().map(|pending| pending.number).collect();
+        if let (Oracle::Tests, [_, _, ..]) = (self.oracle, &numbers[..])
+            && let Some(noticed) = self.in_one_start(bench, &task.checks, &numbers)?
+        {
+            return Ok(noticed);
+        }
+        numbers
+            .into_iter()
+            .map(|number| self.alone(bench, &task.checks, number, 1))
+            .collect()
+    }
+
+    /// What mutants left behind may mislead those after them, so all of it counts only if at the end
+    /// the checks still pass without a mutant.
+    fn in_one_start(
         &self,
         bench: &mut Bench,
-        mutant: &Mutant,
-        some: &[(usize, &Check)],
+        some: &[usize],
+        numbers: &[usize],
+    ) -> Result<Option<Vec<Noticed>>, Refusal> {
+        let some = self.named(some);
+        let selectors = numbers.iter().map(|number| self.selector(*number));
+        let selectors: Vec<u64> = selectors.chain([0]).collect();
+        let run = self.checks.trials(self.oracle, &some, &selectors);
+        let (whole, _) = bench.run(&run)?;
+        if !whole.armed || !whole.complete || whole.ending != (Ending::Exited { code: 0 }) {
+            return Ok(None);
+        }
+        let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
+        let parts = self.build.plan.parts(&whole.stdout);
+        let noticed = parts.iter().map(|part| {
+            let observation = Observation {
+                ending: observe::waited(part.status),
+                stdout: part.stdout.to_vec().into(),
+                stderr: Bytes::default(),
+                complete: true,
+                armed: true,
+            };
+            self.checks.noticed(self.oracle, &names, &observation)
+        });
+        let mut noticed: Vec<Noticed> = noticed.collect();
+        let passes = noticed.len() == selectors.len() && matches!(noticed.pop(), Some(Noticed::No));
+        Ok(passes.then_some(noticed))
+    }
+
+    fn alone(
+        &self,
+        bench: &mut Bench,
+        some: &[usize],
+        number: usize,
         patience: u64,
     ) -> Result<Noticed, Refusal> {
-        let some: Vec<&Check> = some.iter().map(|(_, check)| *check).collect();
-        let mut run = self.checks.trial(self.oracle, &some, mutant.selector);
+        let some = self.named(some);
+        let mut run = self.checks.trial(self.oracle, &some, self.selector(number));
         run.wall_ms = run.wall_ms.saturating_mul(patience);
         let (observation, _) = bench.run(&run)?;
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
         Ok(self.checks.noticed(self.oracle, &names, &observation))
     }
 
+    fn named(&self, some: &[usize]) -> Vec<&Check> {
+        let all = &self.checks.all;
+        some.iter().filter_map(|at| all.get(*at)).collect()
+    }
+
+    fn selector(&self, number: usize) -> u64 {
+        let mutant = self.build.plan.mutants.get(number);
+        mutant.map_or(0, |mutant| mutant.selector)
+    }
+
     /// The checks that come across a mutant: first those that killed others of its function, then
     /// the quickest.
-    fn order(&self, mutant: &Mutant) -> Vec<(usize, &Check)> {
+    fn order(&self, mutant: &Mutant) -> Vec<usize> {
         let kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
         let place = place(mutant);
         let all = self.checks.all.iter().enumerate();
@@ -157,14 +313,13 @@ impl Shared<'_> {
             let killed = kills.get(&(place.clone(), *at)).copied().unwrap_or(0);
             (Reverse(killed), check.ms, *at)
         });
-        reaching
+        reaching.into_iter().map(|(at, _)| at).collect()
     }
 
-    fn remember(&self, mutant: &Mutant, some: &[(usize, &Check)], name: Option<&str>) {
-        let found = some
-            .iter()
-            .find(|(_, check)| Some(check.name.as_str()) == name);
-        if let Some((at, _)) = found {
+    fn remember(&self, number: usize, some: &[usize], name: Option<&str>) {
+        let called = |at: &&usize| self.checks.all.get(**at).map(|c| c.name.as_str()) == name;
+        let found = some.iter().find(called);
+        if let (Some(at), Some(mutant)) = (found, self.build.plan.mutants.get(number)) {
             let mut kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
             *kills.entry((place(mutant), *at)).or_default() += 1;
         }
@@ -186,9 +341,16 @@ impl Shared<'_> {
             late.map(|(number, _)| *number).collect()
         };
         for number in late {
-            let fate = self.fate(bench, number, PATIENCE)?;
-            let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
-            fates.insert(number, fate);
+            let mut open = Some(self.pending(number));
+            while let Some(pending) = open.take() {
+                let next = pending.next(self.checks);
+                if next.is_empty() {
+                    self.ended(&pending);
+                    break;
+                }
+                let noticed = self.alone(bench, &next, number, PATIENCE)?;
+                open = self.settle(pending, &next, noticed);
+            }
         }
         Ok(())
     }
@@ -217,6 +379,55 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Todo {
+    /// Mutants of one function that nothing was tried on, as many as fit into one start.
+    fn next_function(&mut self, plan: &MutationPlan) -> Vec<usize> {
+        let place = |number: &usize| plan.mutants.get(*number).map(place);
+        let Some(first) = self.fresh.front().map(place) else {
+            return Vec::new();
+        };
+        let same = self.fresh.iter().take(MOST_TOGETHER);
+        let same = same.take_while(|number| place(number) == first).count();
+        self.fresh.drain(..same).collect()
+    }
+}
+
+impl Pending {
+    /// The checks it is tried with next: as many as it may have, all of one program.
+    fn next(&self, checks: &Checks) -> Vec<usize> {
+        let program = |at: &usize| checks.all.get(*at).map(|check| check.program);
+        let first = self.left.first().and_then(program);
+        let same = self.left.iter().filter(|at| program(at) == first);
+        same.take(self.most).copied().collect()
+    }
+}
+
+/// Mutants that one session has taken.
+struct Task<'a> {
+    shared: &'a Shared<'a>,
+    checks: Vec<usize>,
+    group: Vec<Pending>,
+}
+
+impl Task<'_> {
+    /// What is still open goes back.
+    fn put_back(self, open: Vec<Pending>) {
+        let todo = &self.shared.todo;
+        let mut todo = todo.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.sort(&mut todo, open.into_iter());
+    }
+}
+
+/// Also when the session fails: nobody may wait for it.
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        let todo = &self.shared.todo;
+        let mut todo = todo.lock().unwrap_or_else(PoisonError::into_inner);
+        todo.busy -= 1;
+        self.shared.news.notify_all();
     }
 }
 
