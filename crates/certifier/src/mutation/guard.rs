@@ -148,6 +148,7 @@ unsafe extern "C" {
     fn setpgid(process: i32, group: i32) -> i32;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
     fn kill(process: i32, signal: i32) -> i32;
+    fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
     fn _exit(status: i32) -> !;
 }
 
@@ -189,7 +190,7 @@ extern "C" fn arm() {
 }
 
 /// Returns in a child, once for each number on standard input. After each child follow the mark,
-/// which one it was, and how it ended.
+/// which one it was, how it ended, and after how many microseconds.
 fn each() -> u64 {
     let mut all = [0u8; EACH_BYTES];
     let mut have = 0usize;
@@ -203,6 +204,7 @@ fn each() -> u64 {
         let mut word = [0u8; 8];
         let mut byte = 0usize;
         while byte < 8 { word[byte] = all[at + byte]; byte += 1; }
+        let started = now();
         let child = unsafe { fork() };
         if child == 0 {
             unsafe { setpgid(0, 0) };
@@ -217,9 +219,17 @@ fn each() -> u64 {
         say(&mark);
         say(&(at as u64 / 8).to_le_bytes());
         say(&(status as u32 as u64).to_le_bytes());
+        say(&now().wrapping_sub(started).to_le_bytes());
         at += 8;
     }
     unsafe { _exit(0) }
+}
+
+/// Microseconds of the monotonic clock.
+fn now() -> u64 {
+    let mut time = [0i64; 2];
+    unsafe { clock_gettime(1, &mut time) };
+    (time[0] as u64).wrapping_mul(1_000_000).wrapping_add(time[1] as u64 / 1_000)
 }
 
 #[inline(never)]

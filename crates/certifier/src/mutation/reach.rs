@@ -15,6 +15,8 @@ pub const EACH: u64 = EACH_SELECTOR;
 pub struct Part<'a> {
     /// How it ended, as `wait` tells it.
     pub status: u32,
+    /// How long it took.
+    pub microseconds: u64,
     /// What it wrote to standard output.
     pub stdout: &'a [u8],
 }
@@ -52,14 +54,15 @@ impl MutationPlan {
         let mut rest = stdout;
         while let Some(at) = rest.windows(mark.len()).position(|w| *w == mark) {
             let (own, told) = rest.split_at(at);
-            let Some((told, after)) = told.split_at_checked(mark.len() + 16) else {
+            let Some((told, after)) = told.split_at_checked(mark.len() + 24) else {
                 break;
             };
             let word = |from: usize| -> Option<u64> {
                 let word = told.get(mark.len() + from..)?.first_chunk()?;
                 Some(u64::from_le_bytes(*word))
             };
-            let (Some(number), Some(status)) = (word(0), word(8)) else {
+            let (Some(number), Some(status), Some(microseconds)) = (word(0), word(8), word(16))
+            else {
                 break;
             };
             let Ok(status) = u32::try_from(status) else {
@@ -70,6 +73,7 @@ impl MutationPlan {
             }
             parts.push(Part {
                 status,
+                microseconds,
                 stdout: own,
             });
             rest = after;
@@ -127,7 +131,9 @@ mod tests {
     #[test]
     fn the_runs_of_one_start_are_told_apart_up_to_the_first_that_is_not_told_whole() {
         let end = |number: u64, status: u64| {
-            let words = [number, status].into_iter().flat_map(u64::to_le_bytes);
+            let words = [number, status, 5 + number]
+                .into_iter()
+                .flat_map(u64::to_le_bytes);
             reach_mark(&[7; 32])
                 .into_iter()
                 .chain(words)
@@ -142,11 +148,15 @@ mod tests {
         ]
         .concat();
         let plan = plan();
-        let part = |status, stdout| Part { status, stdout };
+        let part = |status, microseconds, stdout| Part {
+            status,
+            microseconds,
+            stdout,
+        };
         let all = [
-            part(0, &b"one\n"[..]),
-            part(101 << 8, b""),
-            part(9, b"three"),
+            part(0, 5, &b"one\n"[..]),
+            part(101 << 8, 6, b""),
+            part(9, 7, b"three"),
         ];
         assert_eq!(plan.parts(&stdout), all);
         assert_eq!(plan.parts(&stdout[..stdout.len() - 1]), all[..2]);

@@ -55,6 +55,8 @@ pub struct Tried {
     /// How many tests or cases come across it, for one that survived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reaching: Option<usize>,
+    /// How long all its runs took, microseconds; 0 for one that was not run.
+    pub microseconds: u64,
 }
 
 /// A test that is of no use here.
@@ -164,13 +166,14 @@ impl Report {
         &mut self,
         plan: &MutationPlan,
         checks: &Checks,
-        fates: &BTreeMap<usize, Fate>,
+        fates: &BTreeMap<usize, (Fate, u64)>,
     ) {
         self.note_lines(plan);
         self.checks = checks.all.len();
         self.left_out.clone_from(&checks.left_out);
         for (number, mutant) in plan.mutants.iter().enumerate().filter(|(_, m)| !m.aside) {
-            let tried = tried(mutant, fates.get(&number).unwrap_or(&Fate::NotRun));
+            let (fate, microseconds) = fates.get(&number).unwrap_or(&(Fate::NotRun, 0));
+            let tried = tried(mutant, fate, *microseconds);
             let counter = match tried.status {
                 "killed" => &mut self.counts.killed,
                 "timeout" => &mut self.counts.timeouts,
@@ -194,7 +197,7 @@ impl Report {
     }
 }
 
-fn tried(mutant: &Mutant, fate: &Fate) -> Tried {
+fn tried(mutant: &Mutant, fate: &Fate, microseconds: u64) -> Tried {
     let (status, by, how, reaching) = match fate {
         _ if !mutant.viable => ("unviable", None, None, None),
         Fate::NotRun => ("not-run", None, None, None),
@@ -221,5 +224,6 @@ fn tried(mutant: &Mutant, fate: &Fate) -> Tried {
         by,
         how,
         reaching,
+        microseconds,
     }
 }

@@ -32,6 +32,8 @@ struct Shared<'a> {
     /// A session has put something into what is to do, or will put nothing more into it.
     news: Condvar,
     fates: Mutex<BTreeMap<usize, Fate>>,
+    /// Microseconds that all runs of a mutant took.
+    took: Mutex<BTreeMap<usize, u64>>,
     /// Kills by function and check.
     kills: Mutex<BTreeMap<(String, usize), u64>>,
 }
@@ -57,14 +59,14 @@ struct Pending {
     reaching: usize,
 }
 
-/// The fate of every mutant that was tried, by its number in the plan.
+/// The fate of every mutant that was tried, and the microseconds that took, by its number in the plan.
 pub(super) fn run(
     mut bench: Bench,
     (supplies, build, checks): (&Supplies<'_>, &Build, &Checks),
     oracle: &Oracle,
     jobs: usize,
     progress: &Progress,
-) -> Result<BTreeMap<usize, Fate>, Refusal> {
+) -> Result<BTreeMap<usize, (Fate, u64)>, Refusal> {
     let shared = Shared {
         build,
         checks,
@@ -75,6 +77,7 @@ pub(super) fn run(
         }),
         news: Condvar::new(),
         fates: Mutex::default(),
+        took: Mutex::default(),
         kills: Mutex::default(),
     };
     std::thread::scope(|scope| {
@@ -93,10 +96,13 @@ pub(super) fn run(
     shared.retry(&mut bench)?;
     shared.controls(&mut bench)?;
     bench.close()?;
-    Ok(shared
-        .fates
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner))
+    let fates = shared.fates.into_inner();
+    let took = shared.took.into_inner();
+    let took = took.unwrap_or_else(PoisonError::into_inner);
+    let fates = fates.unwrap_or_else(PoisonError::into_inner).into_iter();
+    let both =
+        fates.map(|(number, fate)| (number, (fate, took.get(&number).copied().unwrap_or(0))));
+    Ok(both.collect())
 }
 
 impl Shared<'_> {
@@ -260,6 +266,9 @@ impl Shared<'_> {
         }
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
         let parts = self.build.plan.parts(&whole.stdout);
+        for (number, part) in numbers.iter().zip(&parts) {
+            self.time(*number, part.microseconds);
+        }
         let noticed = parts.iter().map(|part| {
             let observation = Observation {
                 ending: observe::waited(part.status),
@@ -285,9 +294,16 @@ impl Shared<'_> {
         let some = self.named(some);
         let mut run = self.checks.trial(self.oracle, &some, self.selector(number));
         run.wall_ms = run.wall_ms.saturating_mul(patience);
-        let (observation, _) = bench.run(&run)?;
+        let (observation, took) = bench.run(&run)?;
+        self.time(number, took.saturating_mul(1_000));
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
         Ok(self.checks.noticed(self.oracle, &names, &observation))
+    }
+
+    fn time(&self, number: usize, microseconds: u64) {
+        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = took.entry(number).or_default();
+        *sum = sum.saturating_add(microseconds);
     }
 
     fn named(&self, some: &[usize]) -> Vec<&Check> {
