@@ -9,6 +9,7 @@ mod baseline;
 mod builds;
 mod claims;
 mod differential;
+mod favourites;
 mod lines;
 mod suite;
 mod turns;
@@ -34,6 +35,7 @@ use crate::population::{self, beside::compiled_data};
 use crate::tree::Tree;
 use crate::witness::{Waiver, Witness};
 use crate::{CertifierCode, CertifierError};
+use favourites::Favourites;
 use flightproof_core::{Bytes, Digest, Refusal, RelPath, escape};
 use flightproof_evidence::{
     BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Change, Observation,
@@ -126,8 +128,8 @@ pub struct Certification<'a> {
     fates: BTreeMap<usize, Fate>,
     /// Who is tried, in order.
     turns: Vec<Trying>,
-    /// Cases, those that killed last first: the next mutant often dies of the same.
-    favourites: Vec<usize>,
+    /// In which order a mutant is tried: it often dies of the same case as the last one.
+    favourites: Favourites,
     /// How much fuel each case has, as the first control found it.
     allowances: Vec<Allowance>,
     /// Which survivors are the same program.
@@ -255,7 +257,7 @@ impl<'a> Certification<'a> {
             placebos: BTreeMap::new(),
             fates: BTreeMap::new(),
             turns: Vec::new(),
-            favourites: (0..cases).collect(),
+            favourites: Favourites::new(cases),
             allowances: vec![Allowance::default(); cases],
             comparison: Comparison::default(),
             missed: None,
@@ -536,7 +538,7 @@ impl<'a> Certification<'a> {
 
     fn case_of(&self, subject: Trying, at: usize) -> Option<usize> {
         match subject {
-            Trying::Mutant(_) => self.favourites.get(at).copied(),
+            Trying::Mutant(mutant) => self.favourites.case(&self.plan.mutants[mutant], at),
             Trying::Control | Trying::Placebo(_) | Trying::Canary(_) => {
                 (at < self.witness.cases().len()).then_some(at)
             }
@@ -585,9 +587,8 @@ impl<'a> Certification<'a> {
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
             return Ok(Step::Try { turn, at: at + 1 });
         }
-        if matches!(fate, Fate::Killed(_)) && matches!(subject, Trying::Mutant(_)) {
-            let case = self.favourites.remove(at);
-            self.favourites.insert(0, case);
+        if let (Fate::Killed(_), Trying::Mutant(mutant)) = (fate, subject) {
+            self.favourites.noticed(&self.plan.mutants[mutant], index);
         }
         self.settle(subject, fate)?;
         Ok(self.next_turn(turn + 1))

@@ -82,14 +82,15 @@ impl Certification<'_> {
     }
 
     pub(super) fn comparing(&self, stage: Stage) -> Option<Ask> {
-        let (_, twins) = self.comparison.queue.get(stage.number)?;
+        let (mutant, twins) = self.comparison.queue.get(stage.number)?;
         let text = match stage.question {
             Question::Original | Question::Again => &twins.original,
             Question::Mutant => &twins.mutant,
             Question::Marked => &twins.marked,
             Question::Reached { at } => {
-                let case = self.favourites.get(at).copied()?;
-                let run = case_run(self.witness, case, MUTANTS, Some(0));
+                let case = self.favourites.case(&self.plan.mutants[*mutant], at)?;
+                let word = self.allowances[case].granted().selecting(0);
+                let run = case_run(self.witness, case, MUTANTS, Some(word));
                 return Some(Ask::Run(Box::new(run)));
             }
         };
@@ -138,7 +139,12 @@ impl Certification<'_> {
     }
 
     fn reached(&mut self, stage: Stage, at: usize, run: &Observation) -> Step {
-        let Some(case) = self.favourites.get(at).copied() else {
+        let asked = self.comparison.queue.get(stage.number);
+        let case = asked.and_then(|(mutant, _)| {
+            let mutant = &self.plan.mutants[*mutant];
+            self.favourites.case(mutant, at)
+        });
+        let Some(case) = case else {
             return self.next_of_queue(stage.number + 1);
         };
         let heard = self.witness.heard(case, run.clone());
@@ -151,7 +157,7 @@ impl Certification<'_> {
             answer,
         }]);
         match fate {
-            Fate::Survived if at + 1 < self.favourites.len() => Step::Compare(Stage {
+            Fate::Survived if at + 1 < self.witness.cases().len() => Step::Compare(Stage {
                 question: Question::Reached { at: at + 1 },
                 ..stage
             }),
