@@ -169,7 +169,11 @@ fn a_mutant_without_end_is_stopped_by_its_own_count() {
 fn a_program_without_a_whole_selector_never_reaches_main() {
     let (shop, _) = program("fn main() {\n    println!(\"{}\", 1 + 1);\n}\n", None);
     for (case, armed) in [
-        ("head -c 8 /dev/zero >s; ./main 3<s 4>ack", true),
+        // No mutant, and fuel: two to the 17th.
+        (
+            "printf '\\0\\0\\0\\0\\0\\0\\021\\0' >s; ./main 3<s 4>ack",
+            true,
+        ),
         ("head -c 7 /dev/zero >s; ./main 3<s 4>ack", false),
         ("head -c 9 /dev/zero >s; ./main 3<s 4>ack", false),
         (": >s; ./main 3<s 4>ack", false),

@@ -2,7 +2,7 @@
 //! an rlib, the selector on descriptor 3, the acknowledgement on descriptor 4.
 
 use flightproof_certifier::mutation::{
-    Attribution, EditedFile, FileRole, MutationInput, MutationPlan, Purpose,
+    Attribution, EditedFile, FileRole, Fuel, MutationInput, MutationPlan, Purpose,
 };
 use flightproof_core::{Bytes, RelPath};
 use flightproof_evidence::{Diagnostic, Ending, Observation};
@@ -204,7 +204,8 @@ impl Workshop {
 
     /// Runs a program with a selector.
     pub(crate) fn run(&self, program: &str, selector: u64, stdin: &str) -> Observation {
-        self.write("selector", &selector.to_le_bytes());
+        let word = Fuel::LEAST.selecting(selector);
+        self.write("selector", &word.to_le_bytes());
         self.write("ack", b"");
         self.write("stdin", stdin.as_bytes());
         let script = format!("exec ./{program} 3<selector 4>ack <stdin");

@@ -237,3 +237,53 @@ fn what_is_not_there_cannot_be_mutated() {
         2
     );
 }
+
+/// Many mutants are tried in one start of the program, and one that dies may leave something to the next.
+/// Then each is tried alone, and what is said of it is the same.
+#[test]
+fn what_a_mutant_leaves_behind_does_not_kill_the_next() {
+    let environment = Environment::new();
+    environment.share_cache();
+    let write = |name: &str, text: &str| {
+        let path = environment.path(&format!("repo/{name}"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let package = "[package]\nname = \"leaving\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    write("Cargo.toml", package);
+    let lock = "version = 4\n\n[[package]]\nname = \"leaving\"\nversion = \"0.1.0\"\n";
+    write("Cargo.lock", lock);
+    let with = |body: &str| {
+        format!(
+            "pub fn double(n: u32) -> u32 {{\n    n * 2\n}}\n\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn doubles() {{\n{body}\n    }}\n}}\n"
+        )
+    };
+    let found = || {
+        let run = mutate(&environment, &["--oracle", "tests", "--format", "json"]);
+        assert_eq!(run.code, 10, "{}", run.text);
+        let report = run.json();
+        let mutants = report["mutants"].as_array().unwrap();
+        assert!(mutants.iter().all(|m| m["microseconds"].as_u64() > Some(0)));
+        let statuses = statuses(&report);
+        statuses
+            .into_iter()
+            .map(|(id, status)| (id.to_owned(), status.to_owned()))
+            .collect::<BTreeMap<String, String>>()
+    };
+    write(
+        "src/lib.rs",
+        &with("        assert_eq!(super::double(2), 4);"),
+    );
+    let tidy = found();
+    let survived: Vec<&String> = tidy
+        .iter()
+        .filter(|(_, s)| *s == "survived")
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(survived, ["src/lib.rs:2:7 arithmetic * -> +"]);
+    assert!(tidy.len() > 5);
+    // The file stays where the assertion fails, and where it is there already, everything fails.
+    let body = "        let path = std::env::temp_dir().join(\"left\");\n        std::fs::File::create_new(&path).unwrap();\n        assert_eq!(super::double(2), 4);\n        std::fs::remove_file(&path).unwrap();";
+    write("src/lib.rs", &with(body));
+    assert_eq!(found(), tidy);
+}
