@@ -538,5 +538,12 @@ mod tests {
         ] {
             assert!(determinism(&first, &second).is_err());
         }
+        // Each line by itself: several threads may panic.
+        let two = |first: &str, second: &str| {
+            let panic = |name, id| format!("thread '{name}' ({id}) panicked at a.rs:1:1:\nx\n");
+            let both = panic("one", first) + &panic("two", second);
+            [observation("", &both)]
+        };
+        assert_eq!(determinism(&two("1", "2"), &two("3", "4")), Ok(()));
     }
 }

@@ -5,8 +5,9 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::key::SecretKey;
 use flightproof_certifier::lineage::{Ancestor, MAX_DEPTH, descent};
+use flightproof_certifier::revocation::{CheckedRevocations, RevocationList, Revoked};
 use flightproof_certifier::verify::{Beside, verify};
-use flightproof_core::{CommitId, Digest};
+use flightproof_core::{CommitId, Digest, Moment};
 use serde_json::{Value, json};
 
 fn id(statement: &Value) -> Digest {
@@ -90,6 +91,9 @@ fn a_parent_that_is_missing_of_another_commit_or_at_another_depth_proves_nothing
     let other = json!(CommitId::from_bytes([7; 20]));
     assert_eq!(tampered(&|i| i["request"]["head"] = other.clone()), broken);
     assert_eq!(tampered(&|i| i["lineage"]["depth"] = json!(2)), broken);
+    // What contradicts itself is no parent either, whoever signed it.
+    let contradicting = tampered(&|i| i["mutation"]["equivalent"] = json!(1));
+    assert_eq!(contradicting, Err(CertifierCode::Inconsistent));
     let mut lying = last.clone();
     lying["predicate"]["inputs"]["lineage"]["depth"] = json!(1);
     assert_eq!(
@@ -116,6 +120,39 @@ fn a_parent_of_a_stranger_is_no_parent() {
         outcome(&line[1], &[parent]),
         Err(CertifierCode::SignatureInvalid)
     );
+}
+
+#[test]
+fn a_revoked_parent_is_no_parent_however_far_back() {
+    let line = line(3);
+    let (last, before) = line.split_last().unwrap();
+    let lists = SecretKey::from_seed([2; 32]);
+    let mut under = policy_json();
+    under["keys"] = json!([key().public().id()]);
+    under["revocations"] = json!({"list": "main", "keys": [lists.public().id()]});
+    let policy = policy(&under);
+    let ring = [keys(), vec![lists.public()]].concat();
+    let now = Moment::from_unix(NOW);
+    let outcome = |revoked: Digest| {
+        let mut list = RevocationList::first("main".parse().unwrap(), now, 30);
+        let (since, reason) = (now, "wrong".to_owned());
+        list.certificates.insert(revoked, Revoked { since, reason });
+        let signed_list = list.sign(&lists).unwrap();
+        let rule = policy.revocations().unwrap();
+        let list = CheckedRevocations::open(&signed_list, rule, &ring, now, None).unwrap();
+        let beside = Beside {
+            parents: envelopes(before),
+            revocations: Some(list),
+            ..Beside::at(NOW)
+        };
+        let verified = verify(&signed(last), &policy, &ring, &subject(), &beside);
+        verified.map(|_| ()).map_err(|e| e.code)
+    };
+    assert_eq!(outcome(Digest::of(b"another")), Ok(()));
+    for statement in &line {
+        let revoked = Err(CertifierCode::CertificateRevoked);
+        assert_eq!(outcome(id(statement)), revoked);
+    }
 }
 
 #[test]

@@ -25,6 +25,56 @@ fn every_required_gate_must_have_been_passed() {
     );
 }
 
+/// Of what cannot change the program no mutant can be made: then, and only then, the gate may be missing.
+#[test]
+fn mutants_are_missed_wherever_there_could_be_some() {
+    let with_lines = |lines: Value, without: Gate| {
+        let mut statement = honest();
+        let gates: Vec<Gate> = Gate::ALL.into_iter().filter(|g| *g != without).collect();
+        statement["predicate"]["gates"] = json!(gates);
+        let mutation = &mut statement["predicate"]["inputs"]["mutation"];
+        mutation["lines"] = lines;
+        let counts = ["generated", "viable", "unviable", "survived", "equivalent"];
+        counts.iter().for_each(|count| mutation[*count] = json!(0));
+        mutation["killedBy"] = json!({});
+        mutation["waived"] = json!([]);
+        signed(&statement)
+    };
+    let none =
+        json!({"changed": 0, "mutated": 0, "inert": 0, "data": 0, "notCompiled": 0, "unjudged": 0});
+    let of = |changed: u64, inert: u64, tests: u64, data: u64| {
+        let mut lines = none.clone();
+        let counts = [
+            ("changed", changed),
+            ("inert", inert),
+            ("tests", tests),
+            ("data", data),
+        ];
+        counts
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .for_each(|(name, n)| lines[*name] = json!(n));
+        lines
+    };
+    let mut with_tests = policy_json();
+    with_tests["allow"]["tests"] = json!(true);
+    let missing = Some(CertifierCode::GateMissing);
+    for (lines, plain, allowed) in [
+        (of(4, 4, 0, 0), None, None),
+        (of(4, 1, 3, 0), missing, None),
+        (of(4, 1, 2, 1), missing, missing),
+        (of(4, 3, 0, 1), missing, missing),
+    ] {
+        let envelope = with_lines(lines.clone(), Gate::Mutation);
+        let found = |policy: &Value| verdict_under(&envelope, policy).err();
+        assert_eq!(found(&policy_json()), plain, "{lines}");
+        assert_eq!(found(&with_tests), allowed, "{lines}");
+    }
+    // Another gate is missed all the same.
+    let envelope = with_lines(of(4, 4, 0, 0), Gate::Determinism);
+    assert_eq!(refused(&envelope), CertifierCode::GateMissing);
+}
+
 #[test]
 fn a_policy_decides_what_may_have_happened() {
     let inputs = "/predicate/inputs";
