@@ -205,7 +205,7 @@ flightproof_core::refusal_codes! {
             "the policy trusts none of the keys that were given", "a good signature by somebody the policy does not name is worth nothing", "give a key the policy names, or have the policy changed by its owner";
         /// A gate the policy requires was not passed.
         GateMissing = "GATE_MISSING", Policy,
-            "a required gate was not passed", "the policy asks for a proof that this certificate does not hold", "certify again with that gate; a language that does not have it cannot meet this policy";
+            "a required gate was not passed", "the policy asks for a proof that this certificate does not hold", "certify again with that gate; of a change of tests alone no mutant is made, which a policy takes with allow.tests; a language that does not have it cannot meet this policy";
         /// The certificate is for another repository.
         RepositoryMismatch = "REPOSITORY_MISMATCH", Policy,
             "the certificate is for another repository", "the policy is for one repository by name", "use the policy of that repository";

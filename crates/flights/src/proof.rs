@@ -2,7 +2,7 @@
 //! shown.
 
 use flightproof_certifier::certificate::Statement;
-use flightproof_certifier::claim::Inputs;
+use flightproof_certifier::claim::{BaselineResult, Inputs};
 use flightproof_core::escape;
 
 /// Most bytes of a name, and of a reason.
@@ -87,6 +87,12 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
                 escape(&waiver.reason, MAX_TEXT)
             ));
         }
+    }
+    if matches!(&inputs.witness.failed_on_baseline, BaselineResult::Ran { failed } if failed.is_empty())
+    {
+        open.push(
+            "that the commit changes an answer: every case passes on its baseline too".to_owned(),
+        );
     }
     let lines = &mutation.lines;
     for (count, what) in [

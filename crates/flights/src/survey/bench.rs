@@ -101,7 +101,13 @@ impl Bench {
                         judge::built(failed, &[])?;
                         continue;
                     }
-                    plan = plan.without(&plan.attribute(&diagnostics))?;
+                    plan = match plan.without(&plan.attribute(&diagnostics)) {
+                        Ok(plan) => plan,
+                        Err(refused) => {
+                            self.untouched(order)?;
+                            return Err(refused.into());
+                        }
+                    };
                 }
                 Answer::Limit(limit) => {
                     return Err(CertifierCode::BuildLimit.refuse(escape(limit, 40)).into());
@@ -110,6 +116,20 @@ impl Bench {
         }
         let detail = format!("{MAX_BUILDS} builds, and mutants that do not compile are left");
         Err(CertifierCode::SchemataBroken.refuse(detail).into())
+    }
+
+    /// What does not compile without a mutant either is no fault of the mutants.
+    fn untouched(&mut self, mut order: Order) -> Result<(), Refusal> {
+        match &mut order {
+            Order::Tests(order) => order.overlay.clear(),
+            Order::Program(order) => order.overlay.clear(),
+        }
+        match self.build(&order)? {
+            Answer::Failed(diagnostics, tail) => {
+                judge::built(BuildAnswer::Failed { diagnostics, tail }, &[]).map(drop)
+            }
+            Answer::Built(_) | Answer::Limit(_) => Ok(()),
+        }
     }
 
     /// Builds what another session has built.

@@ -47,6 +47,8 @@ pub(super) struct Checks {
     pub(super) left_out: Vec<LeftOut>,
     programs: Vec<TestProgram>,
     tests: bool,
+    /// Whether there is no mutant at all: then no program has a guard.
+    plain: bool,
 }
 
 /// What a run with a mutant came to.
@@ -74,6 +76,7 @@ impl Checks {
             left_out: Vec::new(),
             programs: build.programs.clone(),
             tests: matches!(oracle, Oracle::Tests),
+            plain: build.plan.viable().next().is_none(),
         };
         let names = match oracle {
             Oracle::Tests => checks.list(bench, build)?,
@@ -112,6 +115,14 @@ impl Checks {
             let (observation, _) = bench.run(&run)?;
             if !observation.armed {
                 // Nothing in it calls the guard, so it cannot come across a mutant.
+                let found = suite::listed(&observation, &observation.stdout);
+                let tests = found.map_or(0, |tests| tests.len());
+                if tests > 0 {
+                    let why = format!(
+                        "{tests} of its tests start the program, or use nothing that is mutated: no mutant is in them"
+                    );
+                    self.leave_out(at, "*", why);
+                }
                 continue;
             }
             let stdout = build.plan.reach(&observation.stdout);
@@ -274,7 +285,7 @@ impl Checks {
                     stdin: case.stdin.clone(),
                     files: case.files.clone(),
                     env: case.env.clone(),
-                    selector: Some(selector),
+                    selector: Some(selector).filter(|_| !self.plain),
                     wall_ms,
                     tree: None,
                 }
@@ -307,7 +318,7 @@ impl Checks {
         names: &[&str],
         observation: &Observation,
     ) -> Noticed {
-        if !observation.armed {
+        if !observation.armed && !self.plain {
             return Noticed::NotLoaded;
         }
         match oracle {

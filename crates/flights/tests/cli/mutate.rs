@@ -168,6 +168,73 @@ fn a_witness_is_surveyed_like_tests() {
     );
 }
 
+/// A target whose tests only start the program holds no mutant. It is named, not passed over.
+#[test]
+fn tests_that_only_start_the_program_are_left_out_by_name() {
+    let environment = with_surveyed();
+    environment.write(
+        "repo/src/main.rs",
+        "fn main() {\n    println!(\"{}\", 1 + 1);\n}\n",
+    );
+    environment.write(
+        "repo/tests/starts.rs",
+        "#[test]\nfn it_says_two() {\n    let program = env!(\"CARGO_BIN_EXE_surveyed\");\n    let out = std::process::Command::new(program).output().unwrap();\n    assert_eq!(out.stdout, b\"2\\n\");\n}\n",
+    );
+    let run = mutate(&environment, &["--oracle", "tests", "--format", "json"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let report = run.json();
+    let left_out = report["left_out"].as_array().unwrap();
+    let starts = left_out
+        .iter()
+        .find(|l| l["target"].as_str().unwrap().contains("starts"));
+    let starts = starts.unwrap_or_else(|| panic!("{left_out:?}"));
+    assert_eq!(starts["name"], "*");
+    assert!(
+        starts["why"]
+            .as_str()
+            .unwrap()
+            .starts_with("1 of its tests start the program")
+    );
+}
+
+/// It is no fault of the mutants.
+#[test]
+fn a_tree_that_does_not_compile_is_said_to_be_one() {
+    let environment = with_surveyed();
+    environment.write(
+        "repo/src/lib.rs",
+        "pub fn f() -> u8 {\n    undefined_name\n}\n",
+    );
+    let run = mutate(&environment, &["--oracle", "tests"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    assert!(
+        run.stdout.contains("certifier/BUILD_FAILED"),
+        "{}",
+        run.text
+    );
+    assert!(run.stdout.contains("undefined_name"), "{}", run.text);
+}
+
+/// Without a mutant nothing is in the program but itself.
+#[test]
+fn a_witness_is_tried_where_no_line_is_to_be_mutated() {
+    let environment = Environment::with_pricing();
+    environment.git(&["checkout", "--quiet", "candidate"]);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let repo = environment.path("repo");
+    let args = [
+        "witness",
+        "check",
+        witness.to_str().unwrap(),
+        "--repo",
+        repo.to_str().unwrap(),
+    ];
+    let run = environment.flights(&[&args[..], &["--in-diff", "candidate"]].concat());
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(!run.text.contains("before main"), "{}", run.text);
+    assert!(!run.text.contains("fails here"), "{}", run.text);
+}
+
 #[test]
 fn tests_that_all_fail_judge_nothing() {
     let environment = with_surveyed();

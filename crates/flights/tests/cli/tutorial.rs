@@ -93,6 +93,13 @@ cp ../out/certificate.dsse.json "$place/certificates/$good.dsse.json"
 cp ../out/certificate.dsse.json "$place/certificates/$other.dsse.json"
 ! push "$other:refs/heads/main"                      # a certificate of another tree
 push "$other:refs/heads/topic"                       # not protected
+# The certified tree on top of another commit: it takes back what that one did.
+git -C "$repo" config user.name A; git -C "$repo" config user.email a@b.c
+undoing=$(git -C "$repo" commit-tree "$good^{{tree}}" -p "$other" -m "Undo")
+cp ../out/certificate.dsse.json "$place/certificates/$undoing.dsse.json"
+git -C bare.git update-ref refs/heads/main "$other"
+! push "$undoing:refs/heads/main"
+git -C bare.git update-ref refs/heads/main "$(git -C "$repo" rev-parse main)"
 push "$good:refs/heads/main"
 ! push ":refs/heads/main"
 test "$(git -C bare.git rev-parse main)" = "$good"
@@ -106,6 +113,7 @@ test "$(git -C bare.git rev-parse main)" = "$good"
     for word in [
         "no certificate for",
         "certifier/SUBJECT_MISMATCH",
+        "and it was made for",
         "is not deleted",
     ] {
         assert!(said.contains(word), "{word}\n{said}");

@@ -81,6 +81,49 @@ fn another_subject_is_refused() {
     assert_eq!(run.code, 11, "{}", run.text);
 }
 
+/// A tree says nothing of what it was put on: whoever asks about a commit with the certified tree is told so,
+/// and may hold the certificate to commit and baseline.
+#[test]
+fn the_certified_tree_on_another_commit_is_told_and_can_be_refused() {
+    let environment = certified();
+    let key = environment.public_key();
+    let say = |args: &[&str]| environment.git(args).trim().to_owned();
+    environment.git(&["checkout", "--quiet", "main"]);
+    environment.git(&[
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "Something between",
+    ]);
+    let tree = "candidate^{tree}";
+    let undoing = say(&["commit-tree", tree, "-p", "main", "-m", "Undo"]);
+    environment.git(&["branch", "undoing", &undoing]);
+    let told = verify(&environment, &key, "undoing", &[]);
+    assert_eq!(told.code, 0, "{}", told.text);
+    assert!(
+        told.text.contains("another one with the same tree"),
+        "{}",
+        told.text
+    );
+    let (head, baseline) = (
+        say(&["rev-parse", "candidate"]),
+        say(&["rev-parse", "candidate^"]),
+    );
+    let main = say(&["rev-parse", "main"]);
+    for (more, code) in [
+        (["--head", &head], 0),
+        (["--baseline", &baseline], 0),
+        (["--head", &undoing], 11),
+        (["--baseline", &main], 11),
+        (["--baseline", "main"], 2),
+    ] {
+        let run = verify(&environment, &key, "candidate", &more);
+        assert_eq!(run.code, code, "{more:?} {}", run.text);
+        assert!(!run.text.contains("same tree"));
+    }
+}
+
 #[test]
 fn a_subject_that_is_nothing_or_no_snapshot_is_a_usage_error() {
     let environment = certified();

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
-use flightproof_core::{Exit, Refusal};
+use flightproof_core::{CommitId, Exit, Refusal};
 use std::path::{Path, PathBuf};
 
 /// `flights cert`.
@@ -57,6 +57,12 @@ pub(super) struct VerifyArgs {
     /// Repository in which a revision is looked up.
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
+    /// The commit it must have been made for, in full: another with the same tree is not enough.
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<CommitId>,
+    /// The commit it must have been made on, in full: the same tree elsewhere undoes what came between.
+    #[arg(long, value_name = "COMMIT")]
+    baseline: Option<CommitId>,
     /// What a certificate must prove. Without a policy nothing passes.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,

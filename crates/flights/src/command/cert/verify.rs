@@ -3,11 +3,14 @@
 use super::{VerifyArgs, envelope, policy, public_keys};
 use crate::flight::Host;
 use crate::show::{self, Format};
+use crate::state;
+use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Admission;
 use flightproof_certifier::exception::Excused;
 use flightproof_certifier::key::KeyId;
 use flightproof_certifier::verify::{ExpectedSubject, Verified, verify as verify_certificate};
 use flightproof_core::{Decision, Exit, Refusal, Verdict, escape};
+use flightproof_importer::{self as importer, Git};
 use std::path::Path;
 
 /// Verifies a certificate and prints what it says.
@@ -24,7 +27,19 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
     beside.inclusion = args.proof.as_deref().map(envelope).transpose()?;
     let subject = subject(args)?;
     let verified = verify_certificate(&certificate, &policy, &keys, &subject, &beside)?;
-    show::verdict(&accepted(&verified), format);
+    let request = &verified.request;
+    for (name, wanted, found) in [
+        ("commit", args.head, request.head),
+        ("baseline", args.baseline, request.baseline),
+    ] {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let detail = format!("{name} {wanted} is asked for, and it was made for {found}");
+            return Err(CertifierCode::SubjectMismatch.refuse(detail).into());
+        }
+    }
+    let mut accepted = accepted(&verified);
+    accepted.notes.extend(another_commit(args, &verified)?);
+    show::verdict(&accepted, format);
     Ok(Exit::Passed)
 }
 
@@ -34,6 +49,23 @@ fn subject(args: &VerifyArgs) -> Result<ExpectedSubject, Refusal> {
         return crate::source::snapshot(path);
     }
     Host::subject(&args.repo, &args.subject)
+}
+
+/// What somebody should know who asks about a commit that has the tree and is not the one certified.
+fn another_commit(args: &VerifyArgs, verified: &Verified) -> Result<Option<String>, Refusal> {
+    if Path::new(&args.subject).is_dir() {
+        return Ok(None);
+    }
+    let git = Git::at(&state::program("git", "git")?)?;
+    let host = importer::Host::open(&git, &args.repo)?;
+    let asked = host.resolve(&git, &args.subject)?;
+    Ok((asked != verified.head).then(|| {
+        format!(
+            "{} is commit {asked}, another one with the same tree: what it is based on is not what was certified; \
+             --head and --baseline hold it to that",
+            escape(&args.subject, 80)
+        )
+    }))
 }
 
 fn accepted(verified: &Verified) -> Verdict {
