@@ -28,7 +28,7 @@ use crate::generated::Regenerated;
 use crate::judge::{self, Gate};
 use crate::languages::{self, Language, Rewrites};
 use crate::mutation::{
-    Allowance, Answer, Fate, Kill, MutationPlan, Run, Tally, Trial, unchanged_control,
+    Allowance, Answer, FUEL_EXIT, Fate, Kill, MutationPlan, Run, Tally, Trial, unchanged_control,
     unnoticed_placebo,
 };
 use crate::population::{self, beside::compiled_data};
@@ -38,7 +38,7 @@ use crate::{CertifierCode, CertifierError};
 use favourites::Favourites;
 use flightproof_core::{Bytes, Digest, Refusal, RelPath, escape};
 use flightproof_evidence::{
-    BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Change, Observation,
+    BuildAnswer, BuildOrder, BuildTarget, Built, Captured, CaseRun, Change, Ending, Observation,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -579,9 +579,11 @@ impl<'a> Certification<'a> {
             None => Fate::of(&[run]),
             Some(rewrites) => Fate::of_build(rewrites.language(), &run),
         };
-        let more = self.allowances[index].more();
-        if let (0, Fate::Killed(Kill::Fuel), Some(more)) = (turn, fate, more) {
+        let dry = self.rewrites.is_none() && heard.ending == (Ending::Exited { code: FUEL_EXIT });
+        let unchanged = matches!(subject, Trying::Control | Trying::Placebo(_));
+        if let (true, true, Some(more)) = (dry, unchanged, self.allowances[index].more()) {
             self.allowances[index] = more;
+            self.retry_dry(turn);
             return Ok(Step::Try { turn, at });
         }
         if fate == Fate::Survived && at + 1 < self.witness.cases().len() {
@@ -592,6 +594,19 @@ impl<'a> Certification<'a> {
         }
         self.settle(subject, fate)?;
         Ok(self.next_turn(turn + 1))
+    }
+
+    /// Whoever ran dry on less than the program needs without a mutant has another turn. A control comes
+    /// last all the same.
+    fn retry_dry(&mut self, turn: usize) {
+        let dry = Fate::Killed(Kill::Fuel);
+        let again = self.fates.iter().filter(|(_, fate)| **fate == dry);
+        let mut again: Vec<Trying> = again.map(|(index, _)| Trying::Mutant(*index)).collect();
+        self.fates.retain(|_, fate| *fate != dry);
+        if !again.is_empty() && turn + 1 == self.turns.len() {
+            again.push(Trying::Control);
+        }
+        self.turns.splice(turn + 1..turn + 1, again);
     }
 
     /// Notes a fate. A control or placebo that differs voids the trial at once.

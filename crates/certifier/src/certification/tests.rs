@@ -303,3 +303,92 @@ fn fuel_follows_from_what_the_program_needs_without_a_mutant() {
     assert_eq!(of(4)[0], 14);
     assert!(of(4)[1..].iter().all(|fuel| *fuel == 17) && of(4).len() > 4);
 }
+
+/// A program that waits by spinning may run dry in any run without a mutant. It is given more, and so are
+/// those that ran dry on less before.
+#[test]
+fn a_control_that_runs_dry_is_given_more_and_what_ran_dry_before_is_tried_again() {
+    let (captured, witness) = (captured(), witness());
+    let manifest = RelPath::new("Cargo.toml").unwrap();
+    let source = captured.changes[0].path.clone();
+    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
+        .into_iter()
+        .collect();
+    for dry_control in [1, 2, 3] {
+        let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
+        let (mut controls, mut dried) = (0, 0);
+        while let Some(ask) = machine.ask() {
+            let Ask::Run(run) = &ask else {
+                machine.tell(Told::Compiled(built())).unwrap();
+                continue;
+            };
+            let n: u32 = run.args[0].parse().unwrap();
+            let mut said = observation(right(n), run.selector.is_some());
+            if let Some(word) = run.selector {
+                let (fuel, mutant) = (word >> 48, crate::mutation::selected(word));
+                let dry = Ending::Exited {
+                    code: crate::mutation::FUEL_EXIT,
+                };
+                if mutant == 0 && n == 9 {
+                    controls += 1;
+                    if controls > dry_control && fuel < 21 {
+                        said.ending = dry;
+                    }
+                } else if mutant != 0 && !machine.plan.placebos.contains(&mutant) {
+                    // Only this case notices them.
+                    if fuel < 21 && n == 9 {
+                        dried += 1;
+                        said.ending = dry;
+                    } else if n == 9 {
+                        said.stdout = Bytes(b"wrong\n".to_vec());
+                    }
+                }
+            }
+            machine.tell(Told::Ran(said)).unwrap();
+        }
+        let judgement = machine.finish().unwrap();
+        let by = |name: &str| judgement.mutation.killed_by.get(name).copied().unwrap_or(0);
+        assert_eq!(by("fuel"), 0, "{dry_control}");
+        assert!(by("value") > 5 && dried > 0, "{dry_control} {dried}");
+    }
+}
+
+/// A status of its own that looks like running dry is an answer only where there is no more to be had.
+#[test]
+fn a_case_that_expects_the_status_of_running_dry_is_run_to_its_end() {
+    let captured = captured();
+    let text = r#"{"schema":"flightproof/witness/1","bin":"p","cases":[{"id":"a","args":["4"],"stdin":"","files":{},"env":{},"expect":{"exit":113,"stdout":"8\n"}},{"id":"b","args":["3"],"stdin":"","files":{},"env":{},"expect":{"exit":113,"stdout":"3\n"}}],"waivers":[]}"#;
+    let witness = Witness::parse(text.as_bytes()).unwrap();
+    let manifest = RelPath::new("Cargo.toml").unwrap();
+    let source = captured.changes[0].path.clone();
+    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
+        .into_iter()
+        .collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
+    let mut fuels = Vec::new();
+    let mut refused = None;
+    while let (None, Some(ask)) = (&refused, machine.ask()) {
+        let Ask::Run(run) = &ask else {
+            machine.tell(Told::Compiled(built())).unwrap();
+            continue;
+        };
+        let answer = right(run.args[0].parse().unwrap());
+        let mut said = observation(answer, run.selector.is_some());
+        said.ending = Ending::Exited {
+            code: crate::mutation::FUEL_EXIT,
+        };
+        if let Some(word) = run.selector {
+            let mutant = crate::mutation::selected(word);
+            match mutant == 0 || machine.plan.placebos.contains(&mutant) {
+                true => fuels.push(word >> 48),
+                false => said.stdout = Bytes(b"wrong\n".to_vec()),
+            }
+        }
+        refused = machine.tell(Told::Ran(said)).err();
+    }
+    assert_eq!(fuels[..8], [14, 18, 22, 25, 14, 18, 22, 25]);
+    assert!(fuels[8..].iter().all(|fuel| *fuel == 28));
+    // Such a status is no answer to be noticed by.
+    let failure = refused.or_else(|| machine.finish().err()).unwrap();
+    assert_eq!(failure.refusal.code(), "certifier/NO_KILL_BY_VALUE");
+}

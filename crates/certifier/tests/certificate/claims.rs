@@ -145,6 +145,49 @@ fn a_kind_of_witness_is_claimed_with_what_makes_it_that_kind_or_not_at_all() {
     ] {
         assert_eq!(refused(&false_claim), CertifierCode::Inconsistent);
     }
+    let suite = |kind: &str, tests: u64, runs: u64| {
+        let mut claim = honest()["predicate"]["inputs"]["witness"].clone();
+        claim["kind"] = json!(kind);
+        claim["suite"] =
+            json!({"tests": tests, "ignored": 0, "failing": 0, "runs": runs, "quarantined": []});
+        refused(&with("/predicate/inputs/witness", claim))
+    };
+    assert_eq!(suite("suite", 1, 2), CertifierCode::WitnessKindNotAllowed);
+    for (kind, tests, runs) in [
+        ("suite", 0, 2),
+        ("suite", 1, 1),
+        ("suite", 0, 1),
+        ("cases", 1, 2),
+    ] {
+        let found = suite(kind, tests, runs);
+        assert_eq!(found, CertifierCode::Inconsistent, "{kind} {tests} {runs}");
+    }
+    // As many generated inputs as there are cases are all of them.
+    let cases = honest()["predicate"]["inputs"]["witness"]["cases"]
+        .as_u64()
+        .unwrap();
+    let all = refused(&witness("differential", drawn(cases)));
+    assert_eq!(all, CertifierCode::WitnessKindNotAllowed);
+    assert_eq!(
+        refused(&witness("differential", drawn(cases + 1))),
+        CertifierCode::Inconsistent
+    );
+}
+
+#[test]
+fn cases_that_failed_on_the_baseline_are_some_of_them_each_once() {
+    let cases = honest()["predicate"]["inputs"]["witness"]["cases"]
+        .as_u64()
+        .unwrap();
+    let failed = |failed: Value| {
+        let pointer = "/predicate/inputs/witness/failedOnBaseline";
+        verdict(&with(pointer, json!({"kind": "ran", "failed": failed}))).map(drop)
+    };
+    assert_eq!(failed(json!([1, cases])), Ok(()));
+    let inconsistent = Err(CertifierCode::Inconsistent);
+    for list in [json!([0]), json!([cases + 1]), json!([1, 1]), json!([2, 1])] {
+        assert_eq!(failed(list.clone()), inconsistent, "{list}");
+    }
 }
 
 #[test]
@@ -184,12 +227,21 @@ fn a_claim_about_nothing_proves_nothing() {
     let mut no_cases = honest();
     no_cases["predicate"]["inputs"]["witness"]["cases"] = json!(0);
     no_cases["predicate"]["inputs"]["session-execution"]["cases"] = json!(0);
+    let mut no_runs = honest();
+    no_runs["predicate"]["inputs"]["session-execution"]["runsPerCase"] = json!(0);
     let mut no_limits = honest();
     no_limits["predicate"]["inputs"]["sandbox-spec"]["asked"] = json!({});
     no_limits["predicate"]["inputs"]["attestation"]["found"] = json!({});
     let mut no_probes = honest();
     no_probes["predicate"]["inputs"]["attestation"]["denied"] = json!({});
-    for empty in [no_mutants, only_crashes, no_cases, no_limits, no_probes] {
+    for empty in [
+        no_mutants,
+        only_crashes,
+        no_cases,
+        no_runs,
+        no_limits,
+        no_probes,
+    ] {
         assert_eq!(refused(&signed(&empty)), CertifierCode::ClaimEmpty);
     }
 }

@@ -5,7 +5,7 @@ use super::checks::{Check, Checks, Noticed};
 use super::{Oracle, report::Fate};
 use crate::show::Progress;
 use flightproof_certifier::CertifierCode;
-use flightproof_certifier::mutation::{Kill, MOST_EACH, Mutant, MutationPlan};
+use flightproof_certifier::mutation::{Kill, MOST_EACH, Mutant, MutationPlan, UNARMED_EXIT};
 use flightproof_certifier::suite::MAX_NAMED;
 use flightproof_core::{Bytes, Refusal, escape};
 use flightproof_evidence::{Ending, Observation};
@@ -20,6 +20,10 @@ const PATIENCE: u64 = 3;
 /// few times in all, one that dies does so with little beside it.
 const GROWTH: usize = 4;
 
+/// After so many starts of a program that did not count, each of its mutants is tried alone.
+const MOST_FAILED_STARTS: u32 = 3;
+/// How a run ends, as `wait` tells it, that got no place of its own.
+const UNARMED: u32 = (UNARMED_EXIT as u32) << 8;
 /// Most mutants of one start of a program. The last number of a start selects none.
 const MOST_TOGETHER: usize = MOST_EACH - 1;
 
@@ -34,6 +38,8 @@ struct Shared<'a> {
     fates: Mutex<BTreeMap<usize, Fate>>,
     /// Microseconds that all runs of a mutant took.
     took: Mutex<BTreeMap<usize, u64>>,
+    /// Starts that did not count, by program.
+    failed: Mutex<BTreeMap<usize, u32>>,
     /// Kills by function and check.
     kills: Mutex<BTreeMap<(String, usize), u64>>,
 }
@@ -78,6 +84,7 @@ pub(super) fn run(
         news: Condvar::new(),
         fates: Mutex::default(),
         took: Mutex::default(),
+        failed: Mutex::default(),
         kills: Mutex::default(),
     };
     std::thread::scope(|scope| {
@@ -237,38 +244,41 @@ impl Shared<'_> {
     /// well, and otherwise in one each.
     fn together(&self, bench: &mut Bench, task: &Task<'_>) -> Result<Vec<Noticed>, Refusal> {
         let numbers: Vec<usize> = task.group.iter().map(|pending| pending.number).collect();
-        if let (Oracle::Tests, [_, _, ..]) = (self.oracle, &numbers[..])
-            && let Some(noticed) = self.in_one_start(bench, &task.checks, &numbers)?
-        {
-            return Ok(noticed);
+        let mut shared = Vec::new();
+        if matches!(self.oracle, Oracle::Tests) && numbers.len() > 1 {
+            shared = self.in_one_start(bench, &task.checks, &numbers)?;
         }
+        let mut shared = shared.into_iter();
         numbers
             .into_iter()
-            .map(|number| self.alone(bench, &task.checks, number, 1))
+            .map(|number| match shared.next().flatten() {
+                Some(noticed) => Ok(noticed),
+                None => self.alone(bench, &task.checks, number, 1),
+            })
             .collect()
     }
 
-    /// What mutants left behind may mislead those after them, so all of it counts only if at the end
-    /// the checks still pass without a mutant.
+    /// What each came to, as far as that can be told here: none took longer than it may alone, and at the
+    /// end the checks still pass without a mutant. A program that cannot be started so is not asked again
+    /// and again.
     fn in_one_start(
         &self,
         bench: &mut Bench,
         some: &[usize],
         numbers: &[usize],
-    ) -> Result<Option<Vec<Noticed>>, Refusal> {
+    ) -> Result<Vec<Option<Noticed>>, Refusal> {
         let some = self.named(some);
+        let program = some.first().map_or(0, |check| check.program);
+        if self.failed_starts(program, 0) >= MOST_FAILED_STARTS {
+            return Ok(Vec::new());
+        }
         let selectors = numbers.iter().map(|number| self.selector(*number));
         let selectors: Vec<u64> = selectors.chain([0]).collect();
         let run = self.checks.trials(self.oracle, &some, &selectors);
         let (whole, _) = bench.run(&run)?;
-        if !whole.armed || !whole.complete || whole.ending != (Ending::Exited { code: 0 }) {
-            return Ok(None);
-        }
         let names: Vec<&str> = some.iter().map(|check| check.name.as_str()).collect();
+        let most = self.checks.trial(self.oracle, &some, 0).wall_ms;
         let parts = self.build.plan.parts(&whole.stdout);
-        for (number, part) in numbers.iter().zip(&parts) {
-            self.time(*number, part.microseconds);
-        }
         let noticed = parts.iter().map(|part| {
             let observation = Observation {
                 ending: observe::waited(part.status),
@@ -277,11 +287,28 @@ impl Shared<'_> {
                 complete: true,
                 armed: true,
             };
-            self.checks.noticed(self.oracle, &names, &observation)
+            let known = part.microseconds / 1_000 < most && part.status != UNARMED;
+            known.then(|| self.checks.noticed(self.oracle, &names, &observation))
         });
-        let mut noticed: Vec<Noticed> = noticed.collect();
-        let passes = noticed.len() == selectors.len() && matches!(noticed.pop(), Some(Noticed::No));
-        Ok(passes.then_some(noticed))
+        let mut noticed: Vec<Option<Noticed>> = noticed.collect();
+        let ended = whole.armed && whole.complete && whole.ending == (Ending::Exited { code: 0 });
+        let all = noticed.len() == selectors.len();
+        if !ended || !all || !matches!(noticed.pop(), Some(Some(Noticed::No))) {
+            self.failed_starts(program, 1);
+            return Ok(Vec::new());
+        }
+        for (number, part) in numbers.iter().zip(&parts) {
+            self.time(*number, part.microseconds);
+        }
+        Ok(noticed)
+    }
+
+    /// How many starts of a program did not count, with so many more.
+    fn failed_starts(&self, program: usize, more: u32) -> u32 {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failed.entry(program).or_default();
+        *count += more;
+        *count
     }
 
     fn alone(

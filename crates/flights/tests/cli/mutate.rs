@@ -305,52 +305,62 @@ fn what_is_not_there_cannot_be_mutated() {
     );
 }
 
-/// Many mutants are tried in one start of the program, and one that dies may leave something to the next.
-/// Then each is tried alone, and what is said of it is the same.
-#[test]
-fn what_a_mutant_leaves_behind_does_not_kill_the_next() {
-    let environment = Environment::new();
-    environment.share_cache();
-    let write = |name: &str, text: &str| {
-        let path = environment.path(&format!("repo/{name}"));
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    let package = "[package]\nname = \"leaving\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
-    write("Cargo.toml", package);
-    let lock = "version = 4\n\n[[package]]\nname = \"leaving\"\nversion = \"0.1.0\"\n";
-    write("Cargo.lock", lock);
-    let with = |body: &str| {
-        format!(
-            "pub fn double(n: u32) -> u32 {{\n    n * 2\n}}\n\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn doubles() {{\n{body}\n    }}\n}}\n"
-        )
-    };
-    let found = || {
-        let run = mutate(&environment, &["--oracle", "tests", "--format", "json"]);
-        assert_eq!(run.code, 10, "{}", run.text);
+/// A crate of one library file, and what becomes of its mutants: in few starts of the program, or each alone.
+struct Small(Environment);
+
+impl Small {
+    fn new(text: &str) -> Self {
+        let environment = Environment::new();
+        environment.share_cache();
+        let package = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+        environment.write("repo/Cargo.toml", package);
+        let lock = "version = 4\n\n[[package]]\nname = \"small\"\nversion = \"0.1.0\"\n";
+        environment.write("repo/Cargo.lock", lock);
+        environment.write("repo/src/lib.rs", text);
+        Self(environment)
+    }
+
+    fn found(&self, more: &[&str]) -> BTreeMap<String, String> {
+        let args = [&["--oracle", "tests", "--format", "json"], more].concat();
+        let run = mutate(&self.0, &args);
         let report = run.json();
-        let mutants = report["mutants"].as_array().unwrap();
-        assert!(mutants.iter().all(|m| m["microseconds"].as_u64() > Some(0)));
-        let statuses = statuses(&report);
-        statuses
-            .into_iter()
-            .map(|(id, status)| (id.to_owned(), status.to_owned()))
-            .collect::<BTreeMap<String, String>>()
-    };
-    write(
-        "src/lib.rs",
-        &with("        assert_eq!(super::double(2), 4);"),
-    );
-    let tidy = found();
-    let survived: Vec<&String> = tidy
-        .iter()
-        .filter(|(_, s)| *s == "survived")
-        .map(|(id, _)| id)
-        .collect();
-    assert_eq!(survived, ["src/lib.rs:2:7 arithmetic * -> +"]);
-    assert!(tidy.len() > 5);
-    // The file stays where the assertion fails, and where it is there already, everything fails.
-    let body = "        let path = std::env::temp_dir().join(\"left\");\n        std::fs::File::create_new(&path).unwrap();\n        assert_eq!(super::double(2), 4);\n        std::fs::remove_file(&path).unwrap();";
-    write("src/lib.rs", &with(body));
-    assert_eq!(found(), tidy);
+        let owned = statuses(&report).into_iter();
+        let owned = owned.map(|(id, status)| (id.to_owned(), status.to_owned()));
+        owned.collect()
+    }
+
+    /// In shares so small that none has two mutants of one function.
+    fn alone(&self) -> BTreeMap<String, String> {
+        let all = self.found(&[]).len();
+        let shares = (1..=all).map(|number| format!("{number}/{all}"));
+        shares
+            .flat_map(|share| self.found(&["--shard", &share]))
+            .collect()
+    }
+}
+
+/// What one left in the place for scratch would make another look noticed or not: what it should have
+/// written itself, and a lock that somebody takes away.
+#[test]
+fn what_a_mutant_leaves_behind_says_nothing_of_the_next() {
+    let export = "pub fn export(path: &std::path::Path, n: u32) {\n    if n > 0 {\n        std::fs::write(path, format!(\"{n}\")).unwrap();\n    }\n}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn exported() {\n        let path = std::env::temp_dir().join(\"n\");\n        super::export(&path, 2);\n        assert_eq!(std::fs::read_to_string(path).unwrap(), \"2\");\n    }\n}\n";
+    let lock = "pub fn share(n: u32) -> u32 {\n    let shares = [10, 20, 30];\n    let at = n as usize + 1;\n    let mut share = shares[at];\n    if n < 100 {\n        share = shares[at];\n    }\n    share\n}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn shared() {\n        let lock = std::env::temp_dir().join(\"lock\");\n        if lock.exists() {\n            std::fs::remove_file(&lock).unwrap();\n            panic!(\"a stale lock\");\n        }\n        std::fs::write(&lock, \"\").unwrap();\n        let share = super::share(1);\n        std::fs::remove_file(&lock).unwrap();\n        assert_eq!(share, 30);\n    }\n}\n";
+    for (text, some) in [(export, 5), (lock, 15)] {
+        let small = Small::new(text);
+        let together = small.found(&[]);
+        assert!(together.len() > some, "{together:?}");
+        assert!(
+            together.values().any(|s| s == "killed") && together.values().any(|s| s == "survived")
+        );
+        assert_eq!(together, small.alone());
+    }
+}
+
+/// Code that runs before the guard is there is no reason to leave its program out.
+#[test]
+fn code_before_main_is_mutated_like_any_other() {
+    let text = "use std::sync::atomic::{AtomicU32, Ordering};\nstatic READY: AtomicU32 = AtomicU32::new(0);\npub fn table(n: u32) -> u32 {\n    n + 41\n}\nextern \"C\" fn init() {\n    READY.store(table(1), Ordering::Relaxed);\n}\n#[used]\n#[link_section = \".init_array\"]\nstatic INIT: extern \"C\" fn() = init;\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn ready() {\n        assert_eq!(super::READY.load(super::Ordering::Relaxed), 42);\n        assert_eq!(super::table(2), 43);\n    }\n}\n";
+    let found = Small::new(text).found(&[]);
+    assert!(found.values().any(|status| status == "killed"), "{found:?}");
+    assert!(found.values().all(|status| status != "not-run"));
 }
