@@ -259,44 +259,69 @@ fn cases_that_fail_on_the_baseline_are_counted_and_nothing_of_it_ends_the_flight
     assert!(machine.on_baseline().tell(&answer).is_err());
 }
 
-/// What a case needs is found by the first control, by letting it run dry; everything after it, with a
-/// mutant or without, has at least eight times as much as that one got by with.
-#[test]
-fn fuel_follows_from_what_the_program_needs_without_a_mutant() {
-    const NEEDS: u64 = 1 << 20;
-    let (captured, witness) = (captured(), witness());
+/// A whole trial whose programs are made up: each run is answered.
+fn fly(
+    witness: &Witness,
+    answer: &mut dyn FnMut(&CaseRun, &MutationPlan) -> Observation,
+) -> Result<Judgement, Failure> {
+    let captured = captured();
     let manifest = RelPath::new("Cargo.toml").unwrap();
     let source = captured.changes[0].path.clone();
     let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
         .into_iter()
         .collect();
-    let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
-    let mut fuels: Vec<(u32, u64)> = Vec::new();
+    let mut machine = Certification::new(&captured, &tree, witness, [3; 32]).unwrap();
     while let Some(ask) = machine.ask() {
-        let Ask::Run(run) = &ask else {
-            machine.tell(Told::Compiled(built())).unwrap();
-            continue;
+        let told = match ask {
+            Ask::Compile(_) => Told::Compiled(built()),
+            Ask::Run(run) => Told::Ran(answer(&run, &machine.plan)),
         };
-        let n: u32 = run.args[0].parse().unwrap();
-        let mut said = observation(right(n), run.selector.is_some());
-        if let Some(word) = run.selector {
-            let (fuel, mutant) = (1 << (word >> 48), crate::mutation::selected(word));
+        machine.tell(told)?;
+    }
+    machine.finish()
+}
+
+/// The right answer to a run, and with which fuel and mutant it is run, if with any. Placebos are no
+/// mutants.
+fn rightly(run: &CaseRun, plan: &MutationPlan) -> (u32, Observation, Option<(u64, bool)>) {
+    let n: u32 = run.args[0].parse().unwrap();
+    let chosen = run.selector.map(|word| {
+        let mutant = crate::mutation::selected(word);
+        (word >> 48, mutant != 0 && !plan.placebos.contains(&mutant))
+    });
+    (n, observation(right(n), chosen.is_some()), chosen)
+}
+
+const DRY: Ending = Ending::Exited {
+    code: crate::mutation::FUEL_EXIT,
+};
+
+fn wrong() -> Bytes {
+    Bytes(b"wrong\n".to_vec())
+}
+
+/// What a case needs is found by the first control, by letting it run dry; everything after it, with a
+/// mutant or without, has at least eight times as much as that one got by with.
+#[test]
+fn fuel_follows_from_what_the_program_needs_without_a_mutant() {
+    let mut fuels: Vec<(u32, u64)> = Vec::new();
+    let flown = fly(&witness(), &mut |run, plan| {
+        let (n, mut said, chosen) = rightly(run, plan);
+        if let Some((fuel, mutant)) = chosen {
             fuels.push((n, fuel));
             // One case works hard, and so does it with every mutant.
-            if n == 9 && fuel < NEEDS {
-                said.ending = Ending::Exited {
-                    code: crate::mutation::FUEL_EXIT,
-                };
-            } else if mutant != 0 && !machine.plan.placebos.contains(&mutant) {
-                said.stdout = Bytes(b"wrong\n".to_vec());
+            if n == 9 && fuel < 20 {
+                said.ending = DRY;
+            } else if mutant {
+                said.stdout = wrong();
             }
         }
-        machine.tell(Told::Ran(said)).unwrap();
-    }
-    machine.finish().unwrap();
+        said
+    });
+    flown.unwrap();
     let of = |case| -> Vec<u64> {
         let of = fuels.iter().filter(|(n, _)| *n == case);
-        of.map(|(_, fuel)| fuel.ilog2().into()).collect()
+        of.map(|(_, fuel)| *fuel).collect()
     };
     assert_eq!(of(9)[..3], [14, 18, 22]);
     assert!(of(9)[3..].iter().all(|fuel| *fuel == 25) && of(9).len() > 6);
@@ -308,45 +333,28 @@ fn fuel_follows_from_what_the_program_needs_without_a_mutant() {
 /// those that ran dry on less before.
 #[test]
 fn a_control_that_runs_dry_is_given_more_and_what_ran_dry_before_is_tried_again() {
-    let (captured, witness) = (captured(), witness());
-    let manifest = RelPath::new("Cargo.toml").unwrap();
-    let source = captured.changes[0].path.clone();
-    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
-        .into_iter()
-        .collect();
     for dry_control in [1, 2, 3] {
-        let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
         let (mut controls, mut dried) = (0, 0);
-        while let Some(ask) = machine.ask() {
-            let Ask::Run(run) = &ask else {
-                machine.tell(Told::Compiled(built())).unwrap();
-                continue;
+        let flown = fly(&witness(), &mut |run, plan| {
+            let (n, mut said, chosen) = rightly(run, plan);
+            // Only this case notices mutants.
+            let Some((fuel, mutant)) = chosen.filter(|_| n == 9) else {
+                return said;
             };
-            let n: u32 = run.args[0].parse().unwrap();
-            let mut said = observation(right(n), run.selector.is_some());
-            if let Some(word) = run.selector {
-                let (fuel, mutant) = (word >> 48, crate::mutation::selected(word));
-                let dry = Ending::Exited {
-                    code: crate::mutation::FUEL_EXIT,
-                };
-                if mutant == 0 && n == 9 {
-                    controls += 1;
-                    if controls > dry_control && fuel < 21 {
-                        said.ending = dry;
-                    }
-                } else if mutant != 0 && !machine.plan.placebos.contains(&mutant) {
-                    // Only this case notices them.
-                    if fuel < 21 && n == 9 {
-                        dried += 1;
-                        said.ending = dry;
-                    } else if n == 9 {
-                        said.stdout = Bytes(b"wrong\n".to_vec());
-                    }
+            if mutant && fuel < 21 {
+                dried += 1;
+                said.ending = DRY;
+            } else if mutant {
+                said.stdout = wrong();
+            } else if run.selector.map(crate::mutation::selected) == Some(0) {
+                controls += 1;
+                if controls > dry_control && fuel < 21 {
+                    said.ending = DRY;
                 }
             }
-            machine.tell(Told::Ran(said)).unwrap();
-        }
-        let judgement = machine.finish().unwrap();
+            said
+        });
+        let judgement = flown.unwrap();
         let by = |name: &str| judgement.mutation.killed_by.get(name).copied().unwrap_or(0);
         assert_eq!(by("fuel"), 0, "{dry_control}");
         assert!(by("value") > 5 && dried > 0, "{dry_control} {dried}");
@@ -356,39 +364,26 @@ fn a_control_that_runs_dry_is_given_more_and_what_ran_dry_before_is_tried_again(
 /// A status of its own that looks like running dry is an answer only where there is no more to be had.
 #[test]
 fn a_case_that_expects_the_status_of_running_dry_is_run_to_its_end() {
-    let captured = captured();
     let text = r#"{"schema":"flightproof/witness/1","bin":"p","cases":[{"id":"a","args":["4"],"stdin":"","files":{},"env":{},"expect":{"exit":113,"stdout":"8\n"}},{"id":"b","args":["3"],"stdin":"","files":{},"env":{},"expect":{"exit":113,"stdout":"3\n"}}],"waivers":[]}"#;
-    let witness = Witness::parse(text.as_bytes()).unwrap();
-    let manifest = RelPath::new("Cargo.toml").unwrap();
-    let source = captured.changes[0].path.clone();
-    let tree: Tree<'_> = [(&manifest, MANIFEST), (&source, NEW.as_bytes())]
-        .into_iter()
-        .collect();
-    let mut machine = Certification::new(&captured, &tree, &witness, [3; 32]).unwrap();
     let mut fuels = Vec::new();
-    let mut refused = None;
-    while let (None, Some(ask)) = (&refused, machine.ask()) {
-        let Ask::Run(run) = &ask else {
-            machine.tell(Told::Compiled(built())).unwrap();
-            continue;
-        };
-        let answer = right(run.args[0].parse().unwrap());
-        let mut said = observation(answer, run.selector.is_some());
-        said.ending = Ending::Exited {
-            code: crate::mutation::FUEL_EXIT,
-        };
-        if let Some(word) = run.selector {
-            let mutant = crate::mutation::selected(word);
-            match mutant == 0 || machine.plan.placebos.contains(&mutant) {
-                true => fuels.push(word >> 48),
-                false => said.stdout = Bytes(b"wrong\n".to_vec()),
+    let flown = fly(
+        &Witness::parse(text.as_bytes()).unwrap(),
+        &mut |run, plan| {
+            let (_, mut said, chosen) = rightly(run, plan);
+            said.ending = DRY;
+            match chosen {
+                Some((_, true)) => said.stdout = wrong(),
+                Some((fuel, false)) => fuels.push(fuel),
+                None => {}
             }
-        }
-        refused = machine.tell(Told::Ran(said)).err();
-    }
+            said
+        },
+    );
     assert_eq!(fuels[..8], [14, 18, 22, 25, 14, 18, 22, 25]);
     assert!(fuels[8..].iter().all(|fuel| *fuel == 28));
     // Such a status is no answer to be noticed by.
-    let failure = refused.or_else(|| machine.finish().err()).unwrap();
-    assert_eq!(failure.refusal.code(), "certifier/NO_KILL_BY_VALUE");
+    assert_eq!(
+        flown.unwrap_err().refusal.code(),
+        "certifier/NO_KILL_BY_VALUE"
+    );
 }
