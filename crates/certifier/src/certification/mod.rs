@@ -130,7 +130,7 @@ pub struct Certification<'a> {
     turns: Vec<Trying>,
     /// In which order a mutant is tried: it often dies of the same case as the last one.
     favourites: Favourites,
-    /// How much fuel each case has, as the first control found it.
+    /// How much fuel each case has, as runs without a mutant found it.
     allowances: Vec<Allowance>,
     /// Which survivors are the same program.
     comparison: Comparison,

@@ -9,7 +9,7 @@ pub struct Fuel(u32);
 const FACTOR: u64 = 10;
 
 impl Fuel {
-    /// Least fuel of a mutant: 131,072 calls, a millisecond or two.
+    /// Least fuel of a mutant: 131,072 calls, some milliseconds.
     pub const LEAST: Self = Self(17);
     /// Most fuel of a mutant: two thousand million calls.
     pub const MOST: Self = Self(31);

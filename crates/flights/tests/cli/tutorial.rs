@@ -99,6 +99,8 @@ undoing=$(git -C "$repo" commit-tree "$good^{{tree}}" -p "$other" -m "Undo")
 cp ../out/certificate.dsse.json "$place/certificates/$undoing.dsse.json"
 git -C bare.git update-ref refs/heads/main "$other"
 ! push "$undoing:refs/heads/main"
+! push "+$good:refs/heads/main"                      # it would drop what the branch holds
+test "$(git -C bare.git rev-parse main)" = "$other"
 git -C bare.git update-ref refs/heads/main "$(git -C "$repo" rev-parse main)"
 push "$good:refs/heads/main"
 ! push ":refs/heads/main"
