@@ -1,16 +1,15 @@
-use serde::{Deserialize, Serialize};
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
 /// A SHA-256 digest. Text form: 64 lower-case hexadecimal digits, nothing else.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 /// A git commit id (SHA-1). Text form: 40 lower-case hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId([u8; 20]);
 
 /// The id of any git object (SHA-1). Text form: 40 lower-case hexadecimal digits.
@@ -147,15 +146,24 @@ macro_rules! hex_text {
                 Ok(Self(out))
             }
         }
-        impl TryFrom<String> for $type {
-            type Error = DigestError;
-            fn try_from(text: String) -> Result<Self, DigestError> {
-                text.parse()
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+                writer.collect_str(self)
             }
         }
-        impl From<$type> for String {
-            fn from(value: $type) -> String {
-                value.to_string()
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "{} lower-case hexadecimal digits", 2 * $len)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                reader.deserialize_str(Text)
             }
         }
     };

@@ -16,7 +16,7 @@ mod strict;
 mod verdict;
 
 pub use bytes::Bytes;
-pub use canonical::{CanonicalError, canonical_json, canonical_value};
+pub use canonical::{CanonicalError, canonical_json};
 pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
 pub use display::{Escaped, escape, plain};
 pub use exact::exact;

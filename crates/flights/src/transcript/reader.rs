@@ -5,7 +5,7 @@ use super::recording::{Answer, Exchange};
 use super::{TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION};
 use flightproof_certifier::dsse;
 use flightproof_certifier::key::{KeyId, PublicKey};
-use flightproof_core::{Digest, canonical_value, escape, parse_strict_value};
+use flightproof_core::{Digest, canonical_json, escape, parse_strict_value};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ impl Reader {
         if self.end.is_some() {
             return Err("a line after the end".to_owned());
         }
-        let canonical = |value: &Value| canonical_value(value).map_err(|e| e.to_string());
+        let canonical = |value: &Value| canonical_json(value).map_err(|e| e.to_string());
         if canonical(&value)? != bytes {
             return Err("not in canonical form".to_owned());
         }

@@ -5,7 +5,7 @@ use super::{KeptRefusal, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, blobs, to_value}
 use crate::FlightsCode;
 use flightproof_certifier::dsse;
 use flightproof_certifier::key::Signer;
-use flightproof_core::{Digest, Refusal, canonical_value};
+use flightproof_core::{Digest, Refusal, canonical_json};
 use rustix::fs::{CWD, RenameFlags};
 use serde::Serialize;
 use serde_json::Value;
@@ -157,7 +157,7 @@ impl Recorder {
         let failed = |e: String| Refusal::from(FlightsCode::TranscriptWrite.refuse(e));
         let h = Digest::from_bytes([0; 32]);
         let mut line = to_value(&Line { i, content, h })?;
-        let canonical = |line: &Value| canonical_value(line).map_err(|e| failed(e.to_string()));
+        let canonical = |line: &Value| canonical_json(line).map_err(|e| failed(e.to_string()));
         let fields = line
             .as_object_mut()
             .ok_or_else(|| failed("a line that is no object".to_owned()))?;
