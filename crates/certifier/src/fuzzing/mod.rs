@@ -48,7 +48,8 @@ pub fn envelope_raw(data: &[u8]) -> bool {
     statement_raw(opened.bytes())
 }
 
-/// A stranger's bytes as a payload that was signed. What is accepted has exactly one spelling.
+/// A stranger's bytes as a payload that was signed. What is accepted has exactly one spelling, and both
+/// ways of reading it agree on that.
 ///
 /// Returns whether the bytes were a statement.
 ///
@@ -56,6 +57,7 @@ pub fn envelope_raw(data: &[u8]) -> bool {
 /// When that does not hold.
 pub fn statement_raw(payload: &[u8]) -> bool {
     let key = fuzz_key();
+    assert_eq!(Statement::plainly(payload), Statement::slowly(payload).ok());
     let Ok(statement) = Statement::parse(payload) else {
         return false;
     };
