@@ -214,10 +214,9 @@ fn fuzz(file: &Path, keys: &[PublicKey]) -> Result<FuzzSummary, Refusal> {
 /// `TREE_DIFFERS` if what is read here is not what HEAD has.
 fn candidate(root: &Path) -> Result<Candidate, Refusal> {
     checked_out(root)?;
-    let git = Git::at(&state::program("git", "git")?)?;
-    let commit = importer::Host::open(&git, root)?.resolve(&git, "HEAD")?;
+    let (commit, subject) = Host::subject(root, "HEAD")?;
     Ok(Candidate {
-        tree: Host::subject(root, &commit.to_string())?.snapshot,
+        tree: subject.snapshot,
         commit,
         program: own_digest()?,
         plans: plans(root)?
@@ -349,7 +348,7 @@ fn write(
     (key, file): (&dyn Signer, &Path),
 ) -> Result<(), Refusal> {
     let evidence = Evidence {
-        tree: Host::subject(root, "HEAD")?.snapshot,
+        tree: Host::subject(root, "HEAD")?.1.snapshot,
         program: own_digest()?,
         at: state::unix_seconds(),
         mode: mode.to_owned(),

@@ -28,7 +28,7 @@ pub fn subject_of(repository: &Path, statement: &Statement) -> Result<ExpectedSu
             ))
             .into());
     }
-    Host::subject(repository, &request.head.to_string())
+    Ok(Host::subject(repository, &request.head.to_string())?.1)
 }
 
 /// Refuses an admission whose branch cannot move, before anything is signed for it.

@@ -259,16 +259,18 @@ impl Host {
         Ok(Ledger::open(&self.state.join("ledger"))?)
     }
 
-    /// What a certificate about a revision must be about.
+    /// The commit that a revision names, and what a certificate about it must be about.
     ///
     /// # Errors
     /// The importer's.
-    pub fn subject(repo: &Path, revision: &str) -> Result<ExpectedSubject, Refusal> {
+    pub fn subject(repo: &Path, revision: &str) -> Result<(CommitId, ExpectedSubject), Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let repository = importer::Host::open(&git, repo)?;
+        let commit = repository.resolve(&git, revision)?;
         let work = WorkDirectory::to_read()?;
-        let (snapshot, kept) = importer::snapshot_of(&git, &repository, revision, work.path())?;
-        Ok(ExpectedSubject { snapshot, kept })
+        let id = commit.to_string();
+        let (snapshot, kept) = importer::snapshot_of(&git, &repository, &id, work.path())?;
+        Ok((commit, ExpectedSubject { snapshot, kept }))
     }
 }
 

@@ -3,14 +3,12 @@
 use super::{VerifyArgs, envelope, policy, public_keys};
 use crate::flight::Host;
 use crate::show::{self, Format};
-use crate::state;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Admission;
 use flightproof_certifier::exception::Excused;
 use flightproof_certifier::key::KeyId;
 use flightproof_certifier::verify::{ExpectedSubject, Verified, verify as verify_certificate};
-use flightproof_core::{Decision, Exit, Refusal, Verdict, escape};
-use flightproof_importer::{self as importer, Git};
+use flightproof_core::{CommitId, Decision, Exit, Refusal, Verdict, escape};
 use std::path::Path;
 
 /// Verifies a certificate and prints what it says.
@@ -25,7 +23,7 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
     let mut beside = args.beside.read(&policy, &keys)?;
     beside.admission = args.admission.as_deref().map(envelope).transpose()?;
     beside.inclusion = args.proof.as_deref().map(envelope).transpose()?;
-    let subject = subject(args)?;
+    let (asked, subject) = subject(args)?;
     let verified = verify_certificate(&certificate, &policy, &keys, &subject, &beside)?;
     let request = &verified.request;
     for (name, wanted, found) in [
@@ -38,34 +36,31 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
         }
     }
     let mut accepted = accepted(&verified);
-    accepted.notes.extend(another_commit(args, &verified)?);
+    let another = asked.filter(|asked| *asked != verified.head);
+    accepted
+        .notes
+        .extend(another.map(|asked| another_commit(args, asked)));
     show::verdict(&accepted, format);
     Ok(Exit::Passed)
 }
 
-fn subject(args: &VerifyArgs) -> Result<ExpectedSubject, Refusal> {
+/// What it must be about, and of which commit that was read.
+fn subject(args: &VerifyArgs) -> Result<(Option<CommitId>, ExpectedSubject), Refusal> {
     let path = Path::new(&args.subject);
     if path.is_dir() {
-        return crate::source::snapshot(path);
+        return Ok((None, crate::source::snapshot(path)?));
     }
-    Host::subject(&args.repo, &args.subject)
+    let (commit, subject) = Host::subject(&args.repo, &args.subject)?;
+    Ok((Some(commit), subject))
 }
 
 /// What somebody should know who asks about a commit that has the tree and is not the one certified.
-fn another_commit(args: &VerifyArgs, verified: &Verified) -> Result<Option<String>, Refusal> {
-    if Path::new(&args.subject).is_dir() {
-        return Ok(None);
-    }
-    let git = Git::at(&state::program("git", "git")?)?;
-    let host = importer::Host::open(&git, &args.repo)?;
-    let asked = host.resolve(&git, &args.subject)?;
-    Ok((asked != verified.head).then(|| {
-        format!(
-            "{} is commit {asked}, another one with the same tree: what it is based on is not what was certified; \
-             --head and --baseline hold it to that",
-            escape(&args.subject, 80)
-        )
-    }))
+fn another_commit(args: &VerifyArgs, asked: CommitId) -> String {
+    format!(
+        "{} is commit {asked}, another one with the same tree: what it is based on is not what was certified; \
+         --head and --baseline hold it to that",
+        escape(&args.subject, 80)
+    )
 }
 
 fn accepted(verified: &Verified) -> Verdict {
