@@ -4,12 +4,14 @@
 //! in the order in which the source has them. No other reader knows that order, and a field that is
 //! left out or unknown would not be noticed by its name.
 
-use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{
-    Deserialize, DeserializeOwned, Error as _, Expected, IntoDeserializer, Unexpected, Visitor,
+    Deserialize, DeserializeOwned, DeserializeSeed, Error as _, Expected, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
 use serde::{Deserializer, forward_to_deserialize_any};
-use serde_json::{Error, Map, Value};
+use serde_json::{Map, Value};
+use std::fmt;
 
 /// Reads a field or variant of an enum without a tag, or with one in it: serde buffers what they hold,
 /// and would take a list for an object there.
@@ -21,38 +23,68 @@ pub fn exact<'de, D: Deserializer<'de>, T: DeserializeOwned>(reader: D) -> Resul
 }
 
 /// Reads a value into its type.
-pub(crate) fn exactly<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+pub(crate) fn exactly<T: DeserializeOwned>(value: Value) -> Result<T, Misfit> {
     T::deserialize(Exact(value))
 }
 
-struct Exact(Value);
+/// Most bytes of a key in the place of a misfit.
+const MAX_KEY: usize = 60;
 
-impl IntoDeserializer<'_, Error> for Exact {
-    type Deserializer = Self;
-    fn into_deserializer(self) -> Self {
+/// What does not fit its type, and where in the document it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    /// A JSON pointer; empty for the document itself.
+    place: String,
+    what: String,
+}
+
+impl Misfit {
+    /// The same, found below a step: a key, or a number in a list.
+    fn below(mut self, step: &dyn fmt::Display) -> Self {
+        let step = step.to_string().replace('~', "~0").replace('/', "~1");
+        let step = crate::escape(&step, MAX_KEY);
+        self.place.insert_str(0, &format!("/{step}"));
         self
     }
 }
 
-impl<'de> Deserializer<'de> for Exact {
-    type Error = Error;
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place.as_str() {
+            "" => f.write_str(&self.what),
+            place => write!(f, "{place}: {}", self.what),
+        }
+    }
+}
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+impl std::error::Error for Misfit {}
+
+impl serde::de::Error for Misfit {
+    fn custom<T: fmt::Display>(what: T) -> Self {
+        let (place, what) = (String::new(), what.to_string());
+        Self { place, what }
+    }
+}
+
+struct Exact(Value);
+
+impl<'de> Deserializer<'de> for Exact {
+    type Error = Misfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
             Value::Array(_) if is_tagged(&visitor) => Err(listed(&visitor)),
             Value::Array(items) => {
-                let mut items = SeqDeserializer::new(items.into_iter().map(Exact));
+                let mut items = Items(items.into_iter().enumerate());
                 let value = visitor.visit_seq(&mut items)?;
-                items.end()?;
-                Ok(value)
+                all_read(items.0.len(), value)
             }
             Value::Object(fields) => {
-                let mut fields = entries(fields);
+                let mut fields = Fields::of(fields);
                 let value = visitor.visit_map(&mut fields)?;
-                fields.end()?;
-                Ok(value)
+                all_read(fields.rest.len(), value)
             }
-            plain => plain.deserialize_any(visitor),
+            plain => plain.deserialize_any(visitor).map_err(Misfit::custom),
         }
     }
 
@@ -61,11 +93,11 @@ impl<'de> Deserializer<'de> for Exact {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, Misfit> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
             Value::Array(_) => Err(listed(&visitor)),
             _ => self.deserialize_any(visitor),
@@ -77,16 +109,18 @@ impl<'de> Deserializer<'de> for Exact {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, Misfit> {
         match self.0 {
             Value::Object(fields) if fields.len() == 1 => {
-                visitor.visit_enum(MapAccessDeserializer::new(entries(fields)))
+                visitor.visit_enum(MapAccessDeserializer::new(Fields::of(fields)))
             }
-            other => other.deserialize_enum(name, variants, visitor),
+            other => other
+                .deserialize_enum(name, variants, visitor)
+                .map_err(Misfit::custom),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
@@ -97,7 +131,7 @@ impl<'de> Deserializer<'de> for Exact {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, Misfit> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -107,15 +141,80 @@ impl<'de> Deserializer<'de> for Exact {
     }
 }
 
-type Entries<I> = MapDeserializer<'static, I, Error>;
+/// The items of a list, with their numbers from 0.
+struct Items(std::iter::Enumerate<std::vec::IntoIter<Value>>);
 
-fn entries(fields: Map<String, Value>) -> Entries<impl Iterator<Item = (Exact, Exact)>> {
-    let exact = |(key, value)| (Exact(Value::String(key)), Exact(value));
-    MapDeserializer::new(fields.into_iter().map(exact))
+impl<'de> SeqAccess<'de> for Items {
+    type Error = Misfit;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Misfit> {
+        let Some((number, value)) = self.0.next() else {
+            return Ok(None);
+        };
+        let read = seed.deserialize(Exact(value));
+        read.map(Some).map_err(|misfit| misfit.below(&number))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
 }
 
-fn listed(expected: &dyn Expected) -> Error {
-    Error::invalid_type(Unexpected::Seq, expected)
+/// The fields of an object, and the one whose key was read last.
+struct Fields {
+    rest: serde_json::map::IntoIter,
+    under_way: Option<(String, Value)>,
+}
+
+impl Fields {
+    fn of(fields: Map<String, Value>) -> Self {
+        Self {
+            rest: fields.into_iter(),
+            under_way: None,
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Misfit;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Misfit> {
+        let Some((key, value)) = self.rest.next() else {
+            return Ok(None);
+        };
+        let read = seed.deserialize(Exact(Value::String(key.clone())))?;
+        self.under_way = Some((key, value));
+        Ok(Some(read))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+        let none = || Misfit::custom("a value is asked for before its key");
+        let (key, value) = self.under_way.take().ok_or_else(none)?;
+        let read = seed.deserialize(Exact(value));
+        read.map_err(|misfit| misfit.below(&key))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+/// A value, if nothing of its document was left unread.
+fn all_read<T>(left: usize, value: T) -> Result<T, Misfit> {
+    match left {
+        0 => Ok(value),
+        left => Err(Misfit::custom(format_args!("{left} more than are known"))),
+    }
+}
+
+fn listed(expected: &dyn Expected) -> Misfit {
+    Misfit::invalid_type(Unexpected::Seq, expected)
 }
 
 /// Whether what is read is an enum with its tag in it. It asks for anything at all, and nothing but
@@ -207,6 +306,25 @@ mod tests {
         assert!(
             reads::<Tagged>(points(json!({"x": 1}))) && !reads::<Tagged>(points(json!([1, 2])))
         );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_place() {
+        let told = |value: Value| {
+            let misfit = exactly::<BTreeMap<String, Vec<Point>>>(value).unwrap_err();
+            misfit.to_string()
+        };
+        let place = |value: Value| told(value).split(": ").next().unwrap().to_owned();
+        assert_eq!(
+            told(json!({"a": [], "b": [{"x": 1}, {}]})),
+            "/b/1: missing field `x`"
+        );
+        assert_eq!(place(json!({"b": [{"x": 256}]})), "/b/0/x");
+        assert_eq!(place(json!({"b": [{"x": 1, "z": 1}]})), "/b/0");
+        assert_eq!(place(json!({"b": [[1, 2]]})), "/b/0");
+        assert_eq!(place(json!({"/~\u{1b}": 1})), "/~1~0\\u{1b}");
+        // The document itself has no place.
+        assert!(told(json!(1)).starts_with("invalid type"));
     }
 
     #[test]
