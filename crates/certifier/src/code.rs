@@ -174,7 +174,7 @@ flightproof_core::refusal_codes! {
             "a digest of the subject is misspelt", "a digest has one spelling: 64 lower-case hexadecimal digits", "make a new certificate";
         /// The certificate is about another tree.
         SubjectMismatch = "SUBJECT_MISMATCH", Evidence,
-            "the certificate is about another tree", "only the exact bytes that were judged are certified", "name a revision with --repo DIR --subject REV: in a directory, build output and files that git does not track count too; or certify this tree";
+            "the certificate is about another tree, another commit or another baseline", "only the exact bytes that were judged are certified, and only on what they were judged on", "the message says which differs: for a tree, name a revision with --repo DIR --subject REV, since in a directory build output and files that git does not track count too; for a commit or baseline, ask about the one it was made for; or certify this one";
         /// An input kind is missing.
         InputMissing = "INPUT_MISSING", Evidence,
             "the certificate lacks an input", "every kind of evidence must be on it, or something was never shown", "make a new certificate";

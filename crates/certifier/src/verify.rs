@@ -347,14 +347,14 @@ fn is_about(statement: &Statement, expected: &ExpectedSubject) -> Result<(), Cer
     let certified = consistency::snapshot(subject)?;
     if certified != expected.snapshot {
         return Err(CertifierCode::SubjectMismatch.refuse(format_args!(
-            "certified snapshot {certified}, this tree {}",
+            "the tree differs: certified snapshot {certified}, this tree {}",
             expected.snapshot
         )));
     }
     let kept = subject.annotations.as_ref().map(|a| a.kept_digest);
     if kept != expected.kept {
         return Err(CertifierCode::SubjectMismatch.refuse(format_args!(
-            "certified symlinks and gitlinks {}, this tree {}",
+            "the symlinks and gitlinks differ: certified {}, this tree {}",
             shown(kept),
             shown(expected.kept)
         )));

@@ -73,7 +73,7 @@ fn another_subject_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 11
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SUBJECT_MISMATCH","stage":"verify","detail":"certified snapshot ________________________________________________________________, this tree ________________________________________________________________","hint":"name a revision with --repo DIR --subject REV: in a directory, build output and files that git does not track count too; or certify this tree"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SUBJECT_MISMATCH","stage":"verify","detail":"the tree differs: certified snapshot ________________________________________________________________, this tree ________________________________________________________________","hint":"the message says which differs: for a tree, name a revision with --repo DIR --subject REV, since in a directory build output and files that git does not track count too; for a commit or baseline, ask about the one it was made for; or certify this one"}
     "#);
     let directory = exported(&environment);
     environment.write("export/extra.txt", "one more file");
@@ -121,6 +121,11 @@ fn the_certified_tree_on_another_commit_is_told_and_can_be_refused() {
         let run = verify(&environment, &key, "candidate", &more);
         assert_eq!(run.code, code, "{more:?} {}", run.text);
         assert!(!run.text.contains("same tree"));
+        if code == 11 {
+            let which = more[0].trim_start_matches("--").replace("head", "commit");
+            let told = format!("SUBJECT_MISMATCH: the {which} differs: ");
+            assert!(run.text.contains(&told), "{}", run.text);
+        }
     }
 }
 

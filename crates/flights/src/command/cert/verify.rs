@@ -31,7 +31,8 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
         ("baseline", args.baseline, request.baseline),
     ] {
         if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-            let detail = format!("{name} {wanted} is asked for, and it was made for {found}");
+            let detail =
+                format!("the {name} differs: {wanted} is asked for, and it was made for {found}");
             return Err(CertifierCode::SubjectMismatch.refuse(detail).into());
         }
     }
