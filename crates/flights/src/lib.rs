@@ -5,12 +5,14 @@
 mod code;
 
 pub mod agent;
+mod annotations;
 pub mod command;
 pub mod comparison;
 pub mod flight;
 pub mod gate;
 pub mod log;
 pub mod meter;
+mod near;
 pub mod patch;
 pub mod plan;
 mod proof;

@@ -1,6 +1,6 @@
 //! Plans: what a flight flies, and what must come of it. TOML, schema in `docs/formats.md`.
 
-use crate::{FlightsCode, regular};
+use crate::{FlightsCode, near, regular};
 use flightproof_certifier::generated::GeneratedRule;
 use flightproof_core::{Decision, Refused, RelPath};
 use serde::{Deserialize, Serialize};
@@ -162,10 +162,11 @@ impl Plan {
             std::io::ErrorKind::FileTooLarge => {
                 FlightsCode::PlanInvalid.refuse(format!("{shown}: {e}"))
             }
-            _ => FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}")),
+            _ => FlightsCode::PlanUnreadable.refuse(near::unread(path, &e)),
         })?;
-        let plan: Self = toml::from_str(&text)
-            .map_err(|e| FlightsCode::PlanInvalid.refuse(format!("{shown}: {}", e.message())))?;
+        let plan: Self = toml::from_str(&text).map_err(|e| {
+            FlightsCode::PlanInvalid.refuse(format!("{shown}: {}", misread(&text, &e)))
+        })?;
         plan.check(path)?;
         Ok(plan)
     }
@@ -193,6 +194,18 @@ impl Plan {
             Decision::Held if expect.code.is_none() && expect.stage.is_none() => Ok(()),
             Decision::Refused if expect.code.is_some() && expect.stage.is_some() => Ok(()),
             _ => invalid("expect is either held, or refused with stage and code".into()),
+        }
+    }
+}
+
+/// Why a plan's text cannot be read, with the line.
+pub(crate) fn misread(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        None => error.message().to_owned(),
+        Some(before) => {
+            let line = before.matches('\n').count() + 1;
+            format!("line {line}: {}", error.message())
         }
     }
 }
@@ -252,6 +265,13 @@ verdict = "held"
             let code = read(&GOOD.replace(from, to)).unwrap_err().code;
             assert_eq!(code, FlightsCode::PlanInvalid, "{to}");
         }
+    }
+
+    #[test]
+    fn what_a_plan_does_not_know_is_told_with_its_line() {
+        let detail = read(&GOOD.replace("about", "abuot")).unwrap_err().detail;
+        assert!(detail.contains("a-plan.toml: line 4: "), "{detail}");
+        assert!(detail.contains("abuot"), "{detail}");
     }
 
     #[test]

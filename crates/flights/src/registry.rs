@@ -1,6 +1,6 @@
 //! Every refusal code of the program, in one list.
 
-use crate::FlightsCode;
+use crate::{FlightsCode, near};
 use flightproof_agent::AgentCode;
 use flightproof_archive::ArchiveCode;
 use flightproof_certifier::CertifierCode;
@@ -45,15 +45,9 @@ pub fn matching(code: &str) -> Vec<&'static Explanation> {
 /// The codes, at most three, that somebody may have meant who wrote another one; the nearest first.
 pub fn near(code: &str) -> Vec<&'static str> {
     let code = code.rsplit('/').next().unwrap_or(code).to_ascii_uppercase();
-    let alike = |e: &Explanation| strsim::jaro_winkler(name(e), &code);
-    let mut all: Vec<_> = all().into_iter().map(|e| (alike(e), e.code)).collect();
-    all.retain(|(alike, _)| *alike >= ALIKE);
-    all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    all.into_iter().map(|(_, code)| code).take(3).collect()
+    let known = all().into_iter().map(|e| (name(e), e.code));
+    near::nearest(&code, known)
 }
-
-/// How alike two names must be for one to stand for the other: a letter or a word more or less.
-const ALIKE: f64 = 0.85;
 
 fn name(explanation: &Explanation) -> &str {
     explanation.code.rsplit('/').next().unwrap_or_default()

@@ -1,10 +1,31 @@
-//! Files that are read whole: regular ones, up to a bound, without waiting for anybody.
+//! Files that are read whole: regular ones, up to a bound, without waiting for anybody. And how a refusal
+//! names them.
 
+use flightproof_core::{Refusal, escape};
 use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+
+/// Most bytes of a path in a line for people.
+const MAX_SHOWN: usize = 2048;
+
+/// A path as people see it.
+pub(crate) fn shown(path: &Path) -> String {
+    escape(path.as_os_str().as_encoded_bytes(), MAX_SHOWN)
+}
+
+/// The refusal of what a file holds, with the file's name before what was found in it.
+pub(crate) fn named<E: Into<Refusal>>(path: &Path) -> impl FnOnce(E) -> Refusal + use<'_, E> {
+    move |found| {
+        let refusal = found.into();
+        Refusal {
+            detail: format!("{}: {}", shown(path), refusal.detail),
+            ..refusal
+        }
+    }
+}
 
 /// Reads a file that the operator names, one byte more than `limit` at most. What the shell hands
 /// over by `/dev/stdin` or `/dev/fd/N` may be a pipe.

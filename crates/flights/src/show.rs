@@ -245,6 +245,16 @@ pub enum Speak {
     Nothing,
 }
 
+impl Speak {
+    /// Beside results in this form: whoever reads data reads nothing else.
+    pub fn to(form: Form) -> Self {
+        match form {
+            Form::Human => Self::Stages,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 /// A duration as people read it: `0.04 s`.
 pub fn seconds(duration: Duration) -> String {
     format!("{:.2} s", duration.as_secs_f64())
@@ -413,7 +423,8 @@ fn was_stopped(verdict: &Verdict) -> bool {
     )
 }
 
-fn human(verdict: &Verdict) -> String {
+/// A verdict as people read it.
+pub(crate) fn human(verdict: &Verdict) -> String {
     let word = match verdict.verdict {
         Decision::Admitted => "ADMITTED",
         Decision::Held => "HELD",

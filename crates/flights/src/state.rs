@@ -1,6 +1,6 @@
 //! Where things are kept on the host: state, keys, toolchain, temporary folder.
 
-use crate::FlightsCode;
+use crate::{FlightsCode, near};
 use flightproof_core::{Refusal, escape};
 use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -181,16 +181,19 @@ fn unavailable(path: &Path, reason: impl std::fmt::Display) -> Refusal {
 /// toolchain's (`rustc --print sysroot`, asked from `/`, so that no project's file is obeyed).
 ///
 /// # Errors
-/// `TOOLCHAIN_MISSING`.
+/// `TOOLCHAIN_MISSING`; `FILE_UNREADABLE` for one that is named and is not there.
 pub fn toolchain(named: Option<&Path>) -> Result<PathBuf, Refusal> {
     let missing = |what: String| Refusal::from(FlightsCode::ToolchainMissing.refuse(what));
     let sysroot = match named {
         Some(path) => path.to_owned(),
         None => default_sysroot().map_err(missing)?,
     };
-    let sysroot = sysroot
-        .canonicalize()
-        .map_err(|e| missing(format!("{}: {e}", sysroot.display())))?;
+    let sysroot = sysroot.canonicalize().map_err(|e| match named {
+        Some(path) => FlightsCode::FileUnreadable
+            .refuse(near::unread(path, &e))
+            .into(),
+        None => missing(format!("{}: {e}", sysroot.display())),
+    })?;
     for program in ["bin/rustc", "bin/cargo"] {
         if !sysroot.join(program).is_file() {
             return Err(missing(format!("{} has no {program}", sysroot.display())));

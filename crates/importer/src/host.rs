@@ -218,6 +218,17 @@ impl Host {
         Ok(id.filter(|_| answer.code == 0))
     }
 
+    /// The short names of its branches and tags, and of those it fetched.
+    ///
+    /// # Errors
+    /// `GIT_FAILED`, also where they are more than 1 MiB.
+    pub fn names(&self, git: &Git) -> Result<Vec<String>, ImportError> {
+        let words = ["--format=%(refname:lstrip=2)"].map(OsStr::new);
+        let answer = git.ask(Verb::ForEachRef, self.place(), &words)?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     fn rev_parse(&self, git: &Git, what: &str) -> Result<Option<CommitId>, ImportError> {
         let words = ["--verify", "--quiet", "--end-of-options", what].map(OsStr::new);
         let answer = git.ask(Verb::RevParse, self.place(), &words)?;

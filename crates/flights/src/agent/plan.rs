@@ -1,8 +1,8 @@
 //! Plans of agents: what is worked on, by which program, within which limits, judged by what. TOML,
 //! described in `docs/agent.md`.
 
-use crate::plan::{PlanChange, PlanWitness, is_plain_name};
-use crate::{FlightsCode, regular};
+use crate::plan::{PlanChange, PlanWitness, is_plain_name, misread};
+use crate::{FlightsCode, near, regular};
 use flightproof_agent::{Limits, Metering, Order, Patience};
 use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRule;
@@ -141,8 +141,9 @@ impl AgentPlan {
         let text = read_small(path, MAX_PLAN_BYTES)?;
         let invalid =
             |what: String| FlightsCode::PlanInvalid.refuse(format!("{}: {what}", path.display()));
-        let mut plan: Self = toml::from_str(&text).map_err(|e| invalid(e.message().to_owned()))?;
+        let mut plan: Self = toml::from_str(&text).map_err(|e| invalid(misread(&text, &e)))?;
         plan.fault(path).map_or(Ok(()), |what| Err(invalid(what)))?;
+        plan.operator_limits().map_err(|e| invalid(e.detail))?;
         match (plan.agent.task.is_empty(), plan.agent.task_file.take()) {
             (false, None) => {}
             (true, Some(file)) => {
@@ -206,7 +207,7 @@ fn read_small(path: &Path, most: u64) -> Result<String, Refused<FlightsCode>> {
         std::io::ErrorKind::FileTooLarge => {
             FlightsCode::PlanInvalid.refuse(format!("{shown}: {e}"))
         }
-        _ => FlightsCode::PlanUnreadable.refuse(format!("{shown}: {e}")),
+        _ => FlightsCode::PlanUnreadable.refuse(near::unread(path, &e)),
     })
 }
 

@@ -23,7 +23,7 @@ pub fn recorded_as(plan: &str) -> String {
 /// Those of reading the files.
 pub fn binding(file: &Path, plan: &AgentPlan, root: &Path) -> Result<Digest, Refusal> {
     let of = |path: &Path| read(path, FlightsCode::FileUnreadable).map(|bytes| Digest::of(&bytes));
-    let (witness, driver) = read_witness(&root.join(&plan.witness.file))?;
+    let witness = read_witness(&root.join(&plan.witness.file))?;
     let tree = match &plan.source {
         AgentSource::Git { .. } => None,
         AgentSource::Tree { baseline } => {
@@ -38,7 +38,7 @@ pub fn binding(file: &Path, plan: &AgentPlan, root: &Path) -> Result<Digest, Ref
     let lock = plan.change.lock.as_ref();
     let document = json!({
         "plan": of(file)?, "task": Digest::of(plan.agent.task.as_bytes()),
-        "witness": Digest::of(&witness), "driver": driver.as_deref().map(Digest::of),
+        "witness": Digest::of(&witness.bytes), "driver": witness.driver.as_deref().map(Digest::of),
         "policy": of(&root.join(&plan.policy.file))?, "program": plan.program.sha256,
         "lock": lock.map(|lock| of(&root.join(lock))).transpose()?, "tree": tree,
     });

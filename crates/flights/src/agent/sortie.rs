@@ -257,9 +257,10 @@ pub(super) fn credential(
 
 fn policy(path: &Path) -> Result<(Policy, Digest), Refusal> {
     let bytes = regular::read(path, MAX_POLICY_BYTES as u64).map_err(|e| {
-        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", path.display())))
+        Refusal::from(FlightsCode::FileUnreadable.refuse(format!("{}: {e}", regular::shown(path))))
     })?;
-    Ok((Policy::parse(&bytes)?, Digest::of(&bytes)))
+    let policy = Policy::parse(&bytes).map_err(regular::named(path))?;
+    Ok((policy, Digest::of(&bytes)))
 }
 
 /// The order of the flight that judges each attempt. Its bundle comes with the attempt. Without a place to

@@ -3,13 +3,13 @@
 use super::input;
 use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, near, state};
 use clap::{Args, Subcommand};
 use flightproof_core::{CommitId, Decision, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::{Change, FileState};
 use flightproof_importer::{
-    self as importer, Arrival, CaptureRequest, Git, Grants, Host, Parcel, Rules, check_bundle,
-    pack_commit,
+    self as importer, Arrival, CaptureRequest, Git, Grants, Host, ImportError, Parcel, Rules,
+    check_bundle, pack_commit,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn create(
         scratch: desk.work.path(),
         now: state::unix_seconds(),
     };
-    let packed = pack_commit(&desk.git, &desk.host, &request)?;
+    let packed = pack_commit(&desk.git, &desk.host, &request).map_err(|e| desk.told(e))?;
     let mut done = format!("written to {}", input::shown(output));
     if let Some(changeset) = &packed.changeset {
         let beside = beside.ok_or_else(|| FlightsCode::UsageInvalid.refuse(NO_PLACE))?;
@@ -186,7 +186,7 @@ fn check(
         },
         scratch: desk.work.path(),
     };
-    let found = check_bundle(&desk.git, &desk.host, &arrival)?;
+    let found = check_bundle(&desk.git, &desk.host, &arrival).map_err(|e| desk.told(e))?;
     Ok(Report::new(
         "check",
         "it keeps every rule, and git finds the same objects in it".to_owned(),
@@ -239,6 +239,11 @@ impl Desk {
         show::recovered(&crate::flight::reap_here(&state)?);
         let work = WorkDirectory::new(&state)?;
         Ok(Self { git, host, work })
+    }
+
+    /// What the importer refused, with the names that may have been meant for a revision.
+    pub(super) fn told(&self, refused: ImportError) -> Refusal {
+        near::revision(refused.into(), &self.git, &self.host)
     }
 }
 

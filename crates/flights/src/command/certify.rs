@@ -2,16 +2,23 @@
 
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
-use crate::flight::{self, Flown, Host, Order, Parents};
-use crate::log;
+use crate::annotations::{self, Finding, Place};
+use crate::flight::{self, Flown, Host, Order, Parents, Seen};
+use crate::proof::not_proven;
 use crate::report::write_mutants;
-use crate::show::{self, Format, Progress, Speak};
+use crate::show::{self, Form, Progress, Speak};
 use crate::source::Laid;
+use crate::{log, registry};
 use clap::Args;
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::certification::MutantFate;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
-use flightproof_core::{Digest, Exit, Refusal, RelPath, Verdict};
+use flightproof_core::{Code as _, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::{Path, PathBuf};
+
+/// Most bytes of a text that a mutant changes.
+const MAX_TEXT: usize = 60;
 
 /// `flights certify`.
 #[derive(Args)]
@@ -171,15 +178,11 @@ pub(super) fn image_id(text: &str) -> Result<Digest, String> {
 ///
 /// # Errors
 /// An output directory that cannot be used. All else is a verdict.
-pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
-    let speak = if format == Format::Human {
-        Speak::Stages
-    } else {
-        Speak::Nothing
-    };
+pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
     let _out = flight::clear_out(&args.flight.out)?;
-    let mut progress = Progress::new(speak);
-    let (verdict, exit) = match fly(args, &mut progress) {
+    let mut progress = Progress::new(Speak::to(form));
+    let mut open = Vec::new();
+    let (verdict, exit) = match fly(args, &mut progress, &mut open) {
         Ok(verdict) => (verdict, Exit::Passed),
         Err(refusal) => {
             let (name, candidate) = (label(args), &args.candidate);
@@ -189,8 +192,57 @@ pub(super) fn run(args: &CertifyArgs, format: Format) -> Result<Exit, Refusal> {
     };
     write_mutants(&args.flight.out, &progress.seen)?;
     flight::write_verdict(&args.flight.out, &verdict)?;
-    show::verdict(&verdict, format);
+    print(&verdict, &progress.seen, form);
+    if form == Form::Human && !open.is_empty() {
+        // What `review` shows an approver, at once for whoever certifies.
+        show::print(&format!("  not proven: {}", open.join("; ")));
+    }
     Ok(exit)
+}
+
+fn print(verdict: &Verdict, seen: &Seen, form: Form) {
+    match form {
+        Form::Github | Form::Sarif => {
+            let total = show::human(verdict);
+            annotations::print(&findings(verdict, seen), &total, form);
+        }
+        form => show::verdict(verdict, form.messages()),
+    }
+}
+
+/// Why a commit was refused: each mutant that survived at its place, anything else at none.
+fn findings(verdict: &Verdict, seen: &Seen) -> Vec<Finding> {
+    let code = verdict.code.as_deref().and_then(registry::find);
+    let Some(code) = code.map(|explanation| explanation.code) else {
+        return Vec::new();
+    };
+    let mutants = seen.account.iter().flat_map(|account| &account.mutants);
+    let survivors = mutants.filter(|mutant| mutant.fate == MutantFate::Survived);
+    let survivors: Vec<Finding> = survivors
+        .filter(|_| code == CertifierCode::MutantsSurvived.explanation().code)
+        .map(|mutant| Finding {
+            code,
+            title: format!("mutant survived: {}", mutant.operator),
+            text: format!(
+                "{} -> {}: no case noticed it",
+                escape(&mutant.original, MAX_TEXT),
+                escape(&mutant.replacement, MAX_TEXT)
+            ),
+            place: Some(Place {
+                file: mutant.file.to_string(),
+                at: Some((mutant.line, mutant.column)),
+            }),
+        })
+        .collect();
+    if !survivors.is_empty() {
+        return survivors;
+    }
+    vec![Finding {
+        code,
+        title: format!("refused at {}", verdict.stage),
+        text: show::human(verdict),
+        place: None,
+    }]
 }
 
 /// The repository's name on the certificate.
@@ -199,8 +251,12 @@ fn label(args: &CertifyArgs) -> String {
     name.unwrap_or_else(|| directory_name(&args.repo))
 }
 
-/// The verdict of a flight that was not refused.
-fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> {
+/// The verdict of a flight that was not refused. What its certificate does not prove goes to `open`.
+fn fly(
+    args: &CertifyArgs,
+    progress: &mut Progress,
+    open: &mut Vec<String>,
+) -> Result<Verdict, Refusal> {
     let key = key::signer(&args.flight.signer)?;
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
@@ -221,6 +277,7 @@ fn fly(args: &CertifyArgs, progress: &mut Progress) -> Result<Verdict, Refusal> 
     flight::write_certificate(&args.flight.out, &certificate, proven, key.as_ref())?;
     let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
+    open.extend(not_proven(&proven.statement.predicate.inputs));
     match &args.flight.admit {
         None => Ok(flown.verdict(Some(certificate.id.to_string()))),
         Some(branch) => {

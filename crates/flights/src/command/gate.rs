@@ -100,7 +100,9 @@ pub(super) fn run(args: &GateArgs, format: Format) -> Result<Exit, Refusal> {
             return Err(FlightsCode::GatePolicyInvalid.refuse("no policy").into());
         }
     };
-    let policy = GatePolicy::parse(&bytes)?;
+    let file = args.last.as_deref().or(args.policy.as_deref());
+    let file = file.unwrap_or(Path::new(NEXT_POLICY));
+    let policy = GatePolicy::parse(&bytes).map_err(input::named(file))?;
     let keys = policy.authorized(&trusted);
     if keys.is_empty() {
         return Err(FlightsCode::GatePolicyInvalid
@@ -108,8 +110,9 @@ pub(super) fn run(args: &GateArgs, format: Format) -> Result<Exit, Refusal> {
             .into());
     }
     let candidate = candidate(&args.root)?;
-    let next = input::read(&args.root.join(NEXT_POLICY), MAX_FILE)?;
-    GatePolicy::parse(&next)?;
+    let own = args.root.join(NEXT_POLICY);
+    let next = input::read(&own, MAX_FILE)?;
+    GatePolicy::parse(&next).map_err(input::named(&own))?;
     let evidence = args
         .evidence
         .iter()

@@ -1,18 +1,16 @@
 //! Files named on the command line.
 
-use crate::{FlightsCode, regular, state};
-use flightproof_core::{Refusal, escape};
+pub(super) use crate::regular::{named, shown};
+use crate::{FlightsCode, near, regular, state};
+use flightproof_core::Refusal;
 use std::path::{Path, PathBuf};
-
-/// Most bytes of a path in a line for people.
-const MAX_SHOWN: usize = 2048;
 
 /// Reads at most one byte more than the limit, so that the parser sees that it is too much.
 ///
 /// # Errors
 /// `FILE_UNREADABLE`.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
-    regular::read(path, limit as u64).map_err(|e| unreadable(path, e))
+    regular::read(path, limit as u64).map_err(|e| unread(path, &e))
 }
 
 /// As [`read`], of a file that came from elsewhere: an ordinary one, and no link to another.
@@ -20,7 +18,14 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
 /// # Errors
 /// `FILE_UNREADABLE`.
 pub(super) fn read_arrival(path: &Path, limit: usize) -> Result<Vec<u8>, Refusal> {
-    regular::read_arrival(path, limit as u64).map_err(|e| unreadable(path, e))
+    regular::read_arrival(path, limit as u64).map_err(|e| unread(path, &e))
+}
+
+/// Why a file could not be read, with what may have been meant.
+pub(super) fn unread(path: &Path, error: &std::io::Error) -> Refusal {
+    FlightsCode::FileUnreadable
+        .refuse(near::unread(path, error))
+        .into()
 }
 
 pub(super) fn unreadable(path: &Path, why: impl std::fmt::Display) -> Refusal {
@@ -89,7 +94,7 @@ pub(super) fn directory(path: &Path) -> Result<(), Refusal> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => Err(unreadable(path, "not a directory")),
-        Err(e) => Err(unreadable(path, e)),
+        Err(e) => Err(unread(path, &e)),
     }
 }
 
@@ -113,9 +118,4 @@ pub(super) fn parent(path: &Path) -> Result<(), Refusal> {
         Ok(_) => Err(unwritable(parent, &"not a directory")),
         Err(e) => Err(unwritable(parent, &e)),
     }
-}
-
-/// A path of the command line as people see it.
-pub(super) fn shown(path: &Path) -> String {
-    escape(path.as_os_str().as_encoded_bytes(), MAX_SHOWN)
 }

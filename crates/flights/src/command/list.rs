@@ -1,6 +1,6 @@
 //! `flights list`: the plans of a project, and what each shows.
 
-use super::run::{live_recording, plans_below, recording};
+use super::run::{live_recording, plans_below, recording, root};
 use crate::plan::Plan;
 use crate::show::{self, Form, Tone};
 use clap::Args;
@@ -25,8 +25,9 @@ pub(super) struct ListArgs {
 /// Lists the plans. One that cannot be read is listed with its refusal.
 ///
 /// # Errors
-/// `NOTHING_TO_RUN`.
+/// `FILE_UNREADABLE` without the root, `NOTHING_TO_RUN`.
 pub(super) fn run(args: &ListArgs, form: Form) -> Result<Exit, Refusal> {
+    root(&args.root)?;
     let rows: Vec<Value> = plans_below(&args.root)?
         .iter()
         .map(|path| row(path, &args.root))

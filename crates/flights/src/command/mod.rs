@@ -9,6 +9,7 @@ mod certify;
 mod day;
 mod doctor;
 mod explain;
+mod forms;
 mod gate;
 mod import;
 mod init;
@@ -20,6 +21,7 @@ mod paper;
 mod reap;
 mod refly;
 mod report;
+mod repository;
 mod review;
 mod run;
 mod spend;
@@ -28,7 +30,7 @@ mod witness;
 
 use crate::FlightsCode;
 use crate::show::{self, Form, Format};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use flightproof_core::{Exit, Refusal, escape};
 pub use paper::SCHEMAS;
 
@@ -183,22 +185,11 @@ impl Command {
             Self::Reap => "reap",
         }
     }
-
-    /// The forms of output it has.
-    fn forms(&self) -> &'static [Form] {
-        match self {
-            Self::Run(_) => run::FORMS,
-            Self::List(_) => list::FORMS,
-            Self::Show(_) => transcript::SHOW_FORMS,
-            Self::Transcript { command } => command.forms(),
-            _ => Form::BASIC,
-        }
-    }
 }
 
 /// The command line, for the reference in `docs/cli.md`.
 pub fn command_line() -> clap::Command {
-    Cli::command().bin_name("flights")
+    forms::listed(Cli::command().bin_name("flights"))
 }
 
 /// A day since 1970 as people write it.
@@ -208,17 +199,24 @@ pub(crate) fn date(day: u32) -> String {
 
 /// Parses the command line, does the work, prints the result.
 pub fn main() -> Exit {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, forms) = match read() {
+        Ok(read) => read,
         Err(error) => return misread(&error),
     };
     let form = cli.format;
     let stage = cli.command.stage();
-    let exit = dispatch(cli.command, form).unwrap_or_else(|refusal| {
+    let exit = dispatch(cli.command, form, forms).unwrap_or_else(|refusal| {
         show::refusal(stage, &refusal, form.messages());
         refusal.exit()
     });
     show::ended(exit)
+}
+
+/// The command line, and the forms of output that the command on it has.
+fn read() -> Result<(Cli, &'static [Form]), clap::Error> {
+    let matches = command_line().try_get_matches()?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command_line()))?;
+    Ok((cli, forms::of(&forms::named(&matches))))
 }
 
 /// A command line that is wrong, or asks for help.
@@ -257,8 +255,8 @@ fn wants_data(args: impl Iterator<Item = std::ffi::OsString>) -> bool {
     apart || joined
 }
 
-fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
-    let format = form.among(command.forms())?;
+fn dispatch(command: Command, form: Form, forms: &[Form]) -> Result<Exit, Refusal> {
+    let format = form.among(forms)?;
     match command {
         Command::Gate(args) => gate::run(&args, format),
         Command::Evidence(args) => gate::figures(&args, format),
@@ -270,10 +268,10 @@ fn dispatch(command: Command, form: Form) -> Result<Exit, Refusal> {
         Command::Show(args) => transcript::show(&args, form),
         Command::Diff(args) => transcript::diff(&args, format),
         Command::Transcript { command } => transcript::run(&command, form),
-        Command::Certify(args) => certify::run(&args, format),
+        Command::Certify(args) => certify::run(&args, form),
         Command::Init(args) => init::run(&args, format),
-        Command::Refly(args) => refly::run(&args, format),
-        Command::Mutate(args) => mutate::run(&args, format),
+        Command::Refly(args) => refly::run(&args, form),
+        Command::Mutate(args) => mutate::run(&args, form),
         Command::Witness {
             command: witness::WitnessCommand::Check(args),
         } => witness::check(&args, format),

@@ -1,17 +1,19 @@
 //! `flights mutate`: the mutation gate alone.
 
+mod survivors;
+
 use super::input;
-use crate::FlightsCode;
+use super::repository::Repository;
 use crate::flight::{self, Host};
-use crate::show::{self, Format, Progress, Speak};
-use crate::survey::{Oracle, Report, Shard, Survey, Tried};
+use crate::show::{self, Form, Format, Progress, Speak};
+use crate::survey::{Oracle, Report, Shard, Survey};
+use crate::{FlightsCode, annotations};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::mutation::MutationPlan;
-use flightproof_certifier::witness::Witness;
 use flightproof_core::{Exit, Refusal, RelPath, escape};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most tests that are named in lines for people. The JSON report has all.
 const MAX_NAMED: usize = 20;
@@ -19,9 +21,10 @@ const MAX_NAMED: usize = 20;
 /// `flights mutate`.
 #[derive(Args)]
 pub(super) struct MutateArgs {
-    /// The working directory: what git would track of it is taken, committed or not.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    repo: PathBuf,
+    /// The working directory: what git would track of it is taken, committed or not; default: the
+    /// repository that the current directory lies in, or the package where there is none.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     /// Mutate only lines that differ from this revision.
     #[arg(long, value_name = "REV")]
     in_diff: Option<String>,
@@ -31,10 +34,11 @@ pub(super) struct MutateArgs {
     /// A witness, whose cases have to notice mutants.
     #[arg(long, value_name = "FILE", conflicts_with = "oracle")]
     witness: Option<PathBuf>,
-    /// A package (repeatable); default: the one at the top. Its own tests are those that are run.
+    /// A package (repeatable); default: the one at the top, or without --repo the one that the current
+    /// directory lies in. Its own tests are those that are run.
     #[arg(long = "package", short, value_name = "NAME")]
     packages: Vec<String>,
-    /// Mutate only this file, relative to the directory (repeatable).
+    /// Mutate only this file, relative to the directory, or without --repo to the current one (repeatable).
     #[arg(long = "file", short, value_name = "PATH")]
     files: Vec<RelPath>,
     /// Features to build tests with, beyond the default ones (repeatable).
@@ -68,15 +72,14 @@ enum OracleName {
 ///
 /// # Errors
 /// What keeps the survey from being made.
-pub(super) fn run(args: &MutateArgs, format: Format) -> Result<Exit, Refusal> {
-    input::directory(&args.repo)?;
-    let survey = survey(args)?;
-    let speak = match format {
-        Format::Human => Speak::Stages,
-        Format::Json => Speak::Nothing,
-    };
-    let mut progress = Progress::new(speak);
+pub(super) fn run(args: &MutateArgs, form: Form) -> Result<Exit, Refusal> {
+    let repository = Repository::or_package(args.repo.as_deref())?;
+    input::directory(&repository.top)?;
+    let survey = survey(args, &repository)?;
+    let mut progress = Progress::new(Speak::to(form));
     if args.list {
+        // Mutants that nobody tried are no findings.
+        let format = form.among(Form::BASIC)?;
         print_list(&survey.list(&mut progress)?, format);
         return Ok(Exit::Passed);
     }
@@ -85,27 +88,25 @@ pub(super) fn run(args: &MutateArgs, format: Format) -> Result<Exit, Refusal> {
     })?;
     show::recovered(&host.recover()?);
     let report = survey.run(&host, &mut progress)?;
-    Ok(print(&report, format))
+    Ok(print(&report, repository.below.as_ref(), form))
 }
 
-fn survey(args: &MutateArgs) -> Result<Survey, Refusal> {
+fn survey(args: &MutateArgs, repository: &Repository) -> Result<Survey, Refusal> {
     let oracle = match &args.witness {
         None => Oracle::Tests,
-        Some(path) => {
-            let (bytes, driver) = flight::read_witness(path)?;
-            let witness = Witness::parse(&bytes)?;
-            Oracle::Witness(Box::new(match driver {
-                Some(driver) => witness.with_driver(&driver)?,
-                None => witness,
-            }))
-        }
+        Some(path) => Oracle::Witness(Box::new(flight::read_witness(path)?.witness)),
     };
     let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
     Ok(Survey {
-        repo: args.repo.clone(),
+        repo: repository.top.clone(),
+        below: repository.below.clone(),
         baseline: args.in_diff.clone(),
         packages: args.packages.clone(),
-        files: args.files.clone(),
+        files: args
+            .files
+            .iter()
+            .map(|file| from_top(file, repository.below.as_ref()))
+            .collect::<Result<_, _>>()?,
         shard: args.shard,
         oracle,
         jobs: usize::from(args.jobs),
@@ -126,61 +127,53 @@ fn print_list(plan: &MutationPlan, format: Format) {
     }
 }
 
-fn print(report: &Report, format: Format) -> Exit {
-    let alive = report.counts.alive();
-    if format == Format::Json {
-        show::print(&serde_json::to_string(report).unwrap_or_default());
-    } else {
-        for line in table(report) {
-            show::print(&line);
+/// A path of the command line as the tree has it.
+fn from_top(file: &RelPath, below: Option<&RelPath>) -> Result<RelPath, Refusal> {
+    let Some(below) = below else {
+        return Ok(file.clone());
+    };
+    let whole = format!("{below}/{file}");
+    RelPath::new(&whole).map_err(|fault| input::unreadable(Path::new(&whole), fault))
+}
+
+fn print(report: &Report, below: Option<&RelPath>, form: Form) -> Exit {
+    match form {
+        Form::Human => lines(report, below)
+            .iter()
+            .for_each(|line| show::print(line)),
+        Form::Github | Form::Sarif => {
+            annotations::print(&survivors::findings(report), &total(report), form);
         }
-        if alive > 0 {
-            let first = report.alive().next().map_or("", |m| m.id.as_str());
-            let detail = format!("{alive} of them, such as {}", escape(first, 120));
-            let refusal = CertifierCode::MutantsSurvived.refuse(detail).into();
-            show::refusal("mutation", &refusal, format);
-        }
+        _ => show::print(&serde_json::to_string(report).unwrap_or_default()),
     }
-    match alive {
-        0 => Exit::Passed,
-        _ => Exit::Refused,
+    match report.alive().next() {
+        None => Exit::Passed,
+        Some(first) => {
+            if form == Form::Human {
+                let (alive, first) = (report.counts.alive(), escape(&first.id, 120));
+                let detail = format!("{alive} of them, such as {first}");
+                let refusal = CertifierCode::MutantsSurvived.refuse(detail).into();
+                show::refusal("mutation", &refusal, Format::Human);
+            }
+            Exit::Refused
+        }
     }
 }
 
-/// Survivors, then what else a reader must know to trust the numbers.
-fn table(report: &Report) -> Vec<String> {
-    let rows: Vec<(String, &Tried)> = report
-        .alive()
-        .map(|m| (format!("{}:{}:{}", m.file, m.line, m.column), m))
-        .collect();
-    let width = rows.iter().map(|(place, _)| place.len()).max().unwrap_or(0);
-    let mut lines: Vec<String> = rows.iter().map(|(place, m)| row(place, width, m)).collect();
-    if report.counts.mutants == 0 {
-        lines.push("no line of code is to be mutated".to_owned());
-    } else {
-        lines.push(report.counts.line());
-    }
+/// Survivors, what else a reader must know to trust the numbers, and the numbers.
+fn lines(report: &Report, below: Option<&RelPath>) -> Vec<String> {
+    let mut lines = survivors::lines(report, below);
     lines.extend(beside(report));
+    lines.push(total(report));
     lines
 }
 
-fn row(place: &str, width: usize, mutant: &Tried) -> String {
-    let reached = match (mutant.status, mutant.reaching) {
-        ("survived", Some(1)) => "1 reaches it".to_owned(),
-        ("survived", Some(number)) => format!("{number} reach it"),
-        _ => "nothing reaches it".to_owned(),
-    };
-    format!(
-        "{:<9} {place:<width$}  {:<16} {} -> {}  in {} ({reached})",
-        mutant.status,
-        mutant.operator,
-        escape(&mutant.original, 60),
-        escape(&mutant.replacement, 60),
-        match mutant.function.as_str() {
-            "" => "no function".to_owned(),
-            name => escape(name, 120),
-        },
-    )
+/// What a survey comes to, in one line.
+fn total(report: &Report) -> String {
+    match report.counts.mutants {
+        0 => "no line of code is to be mutated".to_owned(),
+        _ => format!("{}{}", report.counts.line(), survivors::spread(report)),
+    }
 }
 
 fn beside(report: &Report) -> Vec<String> {

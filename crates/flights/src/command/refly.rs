@@ -3,7 +3,7 @@
 use super::bundle::Desk;
 use super::certify::{self, CertifyArgs, FlightArgs};
 use super::{input, key};
-use crate::show::Format;
+use crate::show::Form;
 use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
@@ -40,11 +40,12 @@ pub(super) struct ReflyArgs {
 /// # Errors
 /// A certificate that is not of a trusted key, and the importer's: `MERGE_CONFLICT` names the paths. All
 /// else is a verdict.
-pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
+pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
     let ends = certified(args)?;
     let candidate = {
         let desk = Desk::open(&args.repo)?;
-        replay(&desk.git, &desk.host, ends, &args.onto, desk.work.path())?
+        replay(&desk.git, &desk.host, ends, &args.onto, desk.work.path())
+            .map_err(|e| desk.told(e))?
     };
     let order = CertifyArgs {
         repo: args.repo.clone(),
@@ -55,7 +56,7 @@ pub(super) fn run(args: &ReflyArgs, format: Format) -> Result<Exit, Refusal> {
         trust: args.trust.clone(),
         flight: args.flight.clone(),
     };
-    certify::run(&order, format)
+    certify::run(&order, form)
 }
 
 /// Baseline and head of the certificate.

@@ -3,6 +3,7 @@
 
 use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input::shown;
+use super::repository::Repository;
 use crate::flight::{Opening, Order, WorkDirectory};
 use crate::patch::{self, Kind};
 use crate::proof::{not_proven, proven};
@@ -21,7 +22,7 @@ use flightproof_core::{Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
 use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a line of source, and of a reason, in a review.
 const MAX_TEXT: usize = 400;
@@ -41,9 +42,9 @@ pub(super) struct ReviewArgs {
     policy: PathBuf,
     #[command(flatten)]
     beside: BesideArgs,
-    /// Repository that has the commit.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    repo: PathBuf,
+    /// Repository that has the commit; default: the one that the current directory lies in.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     /// A protected path the commit was allowed to change (repeatable).
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
@@ -66,12 +67,13 @@ pub(super) struct ReviewArgs {
 pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
     let keys = public_keys(&args.keys)?;
     let policy = policy(&args.policy)?;
+    let repo = Repository::of(args.repo.as_deref())?.top;
     let envelope = envelope(&args.certificate)?;
     let beside = args.beside.read(&policy, &keys)?;
     let opened = open(&envelope, &policy, &keys, &beside)?;
     let statement = opened.statement().clone();
     let inputs = &statement.predicate.inputs;
-    let captured = capture(args, inputs)?;
+    let captured = capture(args, &repo, inputs)?;
     // About exactly the tree that was read, and good enough for the policy, or there is nothing to see.
     let subject = ExpectedSubject {
         snapshot: captured.snapshot,
@@ -114,14 +116,14 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
             open.iter().for_each(|line| {
                 show::print(&format!("{} {line}", show::paint("NOT PROVEN ", Tone::Bad)));
             });
-            show::print(&next(args));
+            show::print(&next(args, &repo));
         }
     }
     Ok(Exit::Passed)
 }
 
 /// The command with which an approver signs.
-fn next(args: &ReviewArgs) -> String {
+fn next(args: &ReviewArgs, repo: &Path) -> String {
     let keys = args
         .keys
         .iter()
@@ -129,16 +131,16 @@ fn next(args: &ReviewArgs) -> String {
     format!(
         "to sign and let it in: flights admit {} --repo {} --branch BRANCH --policy {}{}",
         shown(&args.certificate),
-        shown(&args.repo),
+        shown(repo),
         shown(&args.policy),
         String::from_iter(keys)
     )
 }
 
 /// The certified commit, read out of the repository and hashed again.
-fn capture(args: &ReviewArgs, inputs: &Inputs) -> Result<Captured, Refusal> {
+fn capture(args: &ReviewArgs, repo: &Path, inputs: &Inputs) -> Result<Captured, Refusal> {
     let git = Git::at(&state::program("git", "git")?)?;
-    let repository = importer::Host::open(&git, &args.repo)?;
+    let repository = importer::Host::open(&git, repo)?;
     let work = WorkDirectory::to_read()?;
     let request = CaptureRequest {
         name: &inputs.request.repository,

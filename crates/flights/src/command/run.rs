@@ -6,7 +6,7 @@ mod places;
 mod replay;
 mod results;
 
-pub(super) use places::{live_recording, plans_below, recording, settle_recorder};
+pub(super) use places::{live_recording, plans_below, recorded, recording, root, settle_recorder};
 pub(super) use results::{FORMS, PlanResult, Way, exit_of};
 
 use super::certify::image_id;
@@ -25,7 +25,7 @@ use clap::Args;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::policy::Policy;
 use flightproof_core::{Digest, Exit, Refusal, Verdict};
-use places::{AGENTS, is_agents, plans, recorded_agents, recorder_keys, root, stem};
+use places::{AGENTS, first_missing, is_agents, plans, recorded_agents, recorder_keys, stem};
 use replay::{replay, unexpected};
 use results::Failure;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,8 @@ pub(super) fn run(args: &RunArgs, form: Form) -> Result<Exit, Refusal> {
         .ways()
         .iter()
         .map(|way| Crew::gather(args, *way, &root));
-    let crews = crews.collect::<Result<Vec<_>, _>>()?;
+    let crews = crews.collect::<Result<Vec<_>, _>>();
+    let crews = crews.map_err(|lacking| first_missing(&plans).unwrap_or(lacking))?;
     let (mut results, mut left) = (Vec::new(), Ok(()));
     for crew in &crews {
         let before = crew.shared_standing()?;
@@ -170,7 +171,8 @@ impl Replays {
     pub(super) fn of(directory: &Path, named: &[PathBuf]) -> Result<Self, Refusal> {
         let root = root(directory)?;
         let plans = plans(named, &root)?;
-        let recorders = recorder_keys(&root)?;
+        let recorders = recorder_keys(&root);
+        let recorders = recorders.map_err(|lacking| first_missing(&plans).unwrap_or(lacking))?;
         let crew = Crew {
             root,
             way: Way::Replayed,

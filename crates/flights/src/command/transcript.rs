@@ -4,6 +4,7 @@ use super::{input, key, run};
 use crate::FlightsCode;
 use crate::comparison::{self, About, Comparison, Difference};
 use crate::meter::size;
+use crate::near;
 use crate::show::{self, Form, Format, Tone};
 use crate::timeline::{self, Ending, Step};
 use crate::transcript::{self, Answer, Transcript};
@@ -76,16 +77,6 @@ pub(super) enum TranscriptCommand {
     },
 }
 
-/// The forms of a command of the group.
-impl TranscriptCommand {
-    pub(super) fn forms(&self) -> &'static [Form] {
-        match self {
-            Self::Show(_) => SHOW_FORMS,
-            _ => Form::BASIC,
-        }
-    }
-}
-
 /// Runs a command of the group.
 ///
 /// # Errors
@@ -140,18 +131,20 @@ fn accepted(transcript: &Transcript, told: String, format: Format) {
 
 /// Reads and verifies a recording.
 fn open(path: &Path, keys: &[PathBuf]) -> Result<Transcript, Refusal> {
-    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
-    if is_there(path) {
+    let Err(absent) = std::fs::symlink_metadata(path) else {
         return Transcript::open(path, &recorders(path, keys)?);
-    }
+    };
     let name = path.to_str().filter(|text| !text.contains(['/', '.']));
-    let recording = name.map(|name| run::recording(Path::new("."), name));
-    match recording.filter(|recording| is_there(recording)) {
-        Some(recording) => Transcript::open(&recording, &recorders(&recording, keys)?),
-        None => Err(FlightsCode::TranscriptMissing
-            .refuse(input::shown(path))
-            .into()),
+    let Some(name) = name else {
+        return Err(input::unread(path, &absent));
+    };
+    let recording = run::recording(Path::new("."), name);
+    if std::fs::symlink_metadata(&recording).is_ok() {
+        return Transcript::open(&recording, &recorders(&recording, keys)?);
     }
+    let question = near::question(name, run::recorded(Path::new(".")));
+    let why = format!("no such file, and no recording of this name here{question}");
+    Err(input::unreadable(path, why))
 }
 
 fn recorders(path: &Path, keys: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {

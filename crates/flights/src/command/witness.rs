@@ -49,11 +49,7 @@ pub(super) struct CheckArgs {
 /// # Errors
 /// `WITNESS_UNSOUND` with what was found; what keeps the check from being made.
 pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
-    let (bytes, driver) = flight::read_witness(&args.file)?;
-    let mut witness = Witness::parse(&bytes)?;
-    if let Some(driver) = &driver {
-        witness = witness.with_driver(driver)?;
-    }
+    let witness = flight::read_witness(&args.file)?.witness;
     let (cases, public, twins) = (witness.cases().len(), witness.is_public(), witness.twins());
     let teeth = args
         .repo
@@ -94,6 +90,7 @@ fn teeth(args: &CheckArgs, witness: Witness, format: Format) -> Result<Teeth, Re
     let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
     let survey = Survey {
         repo,
+        below: None,
         baseline: args.in_diff.clone(),
         packages: args.packages.clone(),
         files: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, LIFETIME_MS, Maker};
 use super::{Order, Proven, Standing, WorkDirectory};
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, near, state};
 use flightproof_archive::paar;
 use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
@@ -100,7 +100,10 @@ impl Host {
             scratch: work.path(),
             now,
         };
-        Ok(importer::capture(&self.git, &repository, &request)?.captured)
+        match importer::capture(&self.git, &repository, &request) {
+            Ok(taken) => Ok(taken.captured),
+            Err(refused) => Err(near::revision(refused.into(), &self.git, &repository)),
+        }
     }
 
     /// The dependencies as cargo's cache holds them, each checked against the lock.
@@ -266,7 +269,8 @@ impl Host {
     pub fn subject(repo: &Path, revision: &str) -> Result<(CommitId, ExpectedSubject), Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let repository = importer::Host::open(&git, repo)?;
-        let commit = repository.resolve(&git, revision)?;
+        let commit = repository.resolve(&git, revision);
+        let commit = commit.map_err(|refused| near::revision(refused.into(), &git, &repository))?;
         let work = WorkDirectory::to_read()?;
         let id = commit.to_string();
         let (snapshot, kept) = importer::snapshot_of(&git, &repository, &id, work.path())?;

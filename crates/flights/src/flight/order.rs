@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
-use crate::{FlightsCode, regular};
+use crate::{FlightsCode, near, regular};
 use flightproof_certifier::certification::Secrets;
 use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRules;
@@ -14,20 +14,41 @@ use flightproof_certifier::witness::Witness;
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json, escape};
 use flightproof_importer::Grants;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A witness with its driver, both as they were read.
+pub(crate) struct WitnessFiles {
+    /// What they say.
+    pub(crate) witness: Witness,
+    /// The witness file.
+    pub(crate) bytes: Vec<u8>,
+    /// The driver file.
+    pub(crate) driver: Option<Vec<u8>>,
+}
 
 /// A witness file, and the driver that it names, which lies beside it.
-pub(crate) fn read_witness(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
+///
+/// # Errors
+/// `WITNESS_UNREADABLE`, and the witness's own refusals, with the file's name.
+pub(crate) fn read_witness(path: &Path) -> Result<WitnessFiles, Refusal> {
     let bytes = read(path, FlightsCode::WitnessUnreadable)?;
-    let driver = match Witness::parse(&bytes)?.driver_file() {
-        None => None,
-        Some(name) => {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            let driver = folder.join(name.as_str());
-            Some(read(&driver, FlightsCode::WitnessUnreadable)?)
-        }
+    let witness = Witness::parse(&bytes).map_err(regular::named(path))?;
+    let Some(name) = witness.driver_file() else {
+        let driver = None;
+        return Ok(WitnessFiles {
+            witness,
+            bytes,
+            driver,
+        });
     };
-    Ok((bytes, driver))
+    let beside = path.parent().unwrap_or(Path::new(".")).join(name.as_str());
+    let driver = read(&beside, FlightsCode::WitnessUnreadable)?;
+    let witness = witness.with_driver(&driver);
+    Ok(WitnessFiles {
+        witness: witness.map_err(regular::named(&beside))?,
+        bytes,
+        driver: Some(driver),
+    })
 }
 
 /// Largest witness, driver or lock file in bytes.
@@ -92,6 +113,7 @@ pub struct Order {
     pub witness_place: Option<RelPath>,
     /// What an earlier flight of the same commit was sealed with; otherwise the flight draws its own.
     pub sealed_as: Option<Secrets>,
+    witness_file: PathBuf,
     witness: Vec<u8>,
     driver: Option<Vec<u8>>,
     /// Digest of the directories a plan flies, which a recording is bound to.
@@ -108,7 +130,7 @@ impl Order {
         (baseline, candidate): (&str, &str),
         witness: &Path,
     ) -> Result<Self, Refusal> {
-        let (bytes, driver) = read_witness(witness)?;
+        let files = read_witness(witness)?;
         Ok(Self {
             label: label.to_owned(),
             plan: None,
@@ -134,8 +156,9 @@ impl Order {
             source: None,
             witness_place: None,
             sealed_as: None,
-            witness: bytes,
-            driver,
+            witness_file: witness.to_owned(),
+            witness: files.bytes,
+            driver: files.driver,
             trees: None,
         })
     }
@@ -195,7 +218,8 @@ impl Order {
                 .refuse(place.to_string())
                 .into());
         }
-        self.generated = GeneratedRules::parse(&read(path, FlightsCode::FileUnreadable)?)?;
+        let bytes = read(path, FlightsCode::FileUnreadable)?;
+        self.generated = GeneratedRules::parse(&bytes).map_err(regular::named(path))?;
         Ok(())
     }
 
@@ -213,7 +237,8 @@ impl Order {
     /// `FILE_UNREADABLE`, and those of reading a policy.
     pub fn set_policy(&mut self, path: &Path) -> Result<(), Refusal> {
         let bytes = read(path, FlightsCode::FileUnreadable)?;
-        self.bind(Policy::parse(&bytes)?, Digest::of(&bytes));
+        let policy = Policy::parse(&bytes).map_err(regular::named(path))?;
+        self.bind(policy, Digest::of(&bytes));
         Ok(())
     }
 
@@ -229,12 +254,15 @@ impl Order {
     /// The witness's own refusals.
     pub fn witness(&self) -> Result<Witness, Refusal> {
         let witness = Witness::parse(&self.witness)?;
+        let file = &self.witness_file;
         // No program gives two answers to one question: whoever wrote it is told, not the candidate.
         let torn = witness.twins().into_iter().find(|twins| !twins.agree);
         if let Some(twins) = torn {
             let (first, second) = (escape(&twins.first, 80), escape(&twins.second, 80));
             let detail = format!("{first} and {second} ask the same and expect different answers");
-            return Err(FlightsCode::WitnessUnsound.refuse(detail).into());
+            return Err(regular::named(file)(
+                FlightsCode::WitnessUnsound.refuse(detail),
+            ));
         }
         Ok(match &self.driver {
             Some(driver) => witness.with_driver(driver)?,
@@ -282,12 +310,11 @@ impl Order {
 }
 
 pub(crate) fn read(path: &Path, code: FlightsCode) -> Result<Vec<u8>, Refusal> {
-    let failed = |e: std::io::Error| Refusal::from(code.refuse(format!("{}: {e}", path.display())));
-    let bytes = regular::read(path, MAX_FILE).map_err(failed)?;
+    let bytes = regular::read(path, MAX_FILE);
+    let bytes = bytes.map_err(|e| Refusal::from(code.refuse(near::unread(path, &e))))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(code
-            .refuse(format!("{}: more than {MAX_FILE} bytes", path.display()))
-            .into());
+        let what = format!("{}: more than {MAX_FILE} bytes", regular::shown(path));
+        return Err(code.refuse(what).into());
     }
     Ok(bytes)
 }

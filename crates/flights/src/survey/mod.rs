@@ -12,10 +12,9 @@ pub use inputs::ProposedInput;
 pub use report::{Counts, LeftOut, Report, Tried};
 pub use teeth::{Proposal, Teeth, Tooth};
 
-use crate::FlightsCode;
 use crate::flight::Host;
 use crate::show::Progress;
-use crate::state;
+use crate::{FlightsCode, near, state};
 use bench::{Bench, Build, Supplies};
 use checks::Checks;
 use flightproof_archive::{Workspace, paws};
@@ -24,6 +23,7 @@ use flightproof_certifier::scope::{Member, Scope, members};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::{Case, Witness};
 use flightproof_core::{Refusal, RelPath, escape};
+use flightproof_importer::ImportError;
 use std::path::{Path, PathBuf};
 
 /// Largest tree in bytes: it is held in memory several times on its way into a session.
@@ -33,9 +33,11 @@ const MAX_TREE: u64 = 256 << 20;
 pub struct Survey {
     /// The working directory.
     pub repo: PathBuf,
+    /// Where in it the package that is meant is looked for, from there to the top; none: at the top.
+    pub below: Option<RelPath>,
     /// Only lines that differ from this revision's.
     pub baseline: Option<String>,
-    /// Packages by name; none: the one at the top of the tree.
+    /// Packages by name; none: the nearest at or above `below`.
     pub packages: Vec<String>,
     /// Only these files, or all.
     pub files: Vec<RelPath>,
@@ -240,8 +242,10 @@ impl Survey {
                 std::fs::create_dir(&scratch).map_err(|e| {
                     Refusal::from(FlightsCode::StateUnavailable.refuse(format!("scratch: {e}")))
                 })?;
-                let id = flightproof_importer::tree_of(git, &repository, revision, &scratch)?;
-                Some(id)
+                let tree = flightproof_importer::tree_of(git, &repository, revision, &scratch);
+                let unknown =
+                    |refused: ImportError| near::revision(refused.into(), git, &repository);
+                Some(tree.map_err(unknown)?)
             }
         };
         let unpacked = paws::read(&archive)?;
@@ -260,10 +264,16 @@ impl Survey {
         let files = input.files.len();
         if files == 0 && (self.baseline.is_none() || !self.files.is_empty()) {
             let names: Vec<_> = packages.iter().map(|p| escape(&p.name, 80)).collect();
+            let all = here.files().map(|(path, _)| path);
+            let question = self
+                .files
+                .first()
+                .map(|file| near::question(file.as_str(), all));
             return Err(FlightsCode::ScopeEmpty
                 .refuse(format!(
-                    "no source file of {} is asked for",
-                    names.join(", ")
+                    "no source file of {} is asked for{}",
+                    names.join(", "),
+                    question.unwrap_or_default()
                 ))
                 .into());
         }
@@ -292,18 +302,28 @@ impl Survey {
         };
         if self.packages.is_empty() {
             let known = known(&all);
-            all.retain(|member| member.folder.is_empty());
-            if all.is_empty() {
-                let detail = format!("no package at the top; name one with --package: {known}");
-                return Err(FlightsCode::ScopeEmpty.refuse(detail).into());
-            }
-            return Ok(all);
+            let here = self
+                .below
+                .as_ref()
+                .map_or_else(String::new, |below| format!("{below}/"));
+            all.retain(|member| here.starts_with(&member.folder));
+            // Those nearest to the top come first.
+            return match all.pop() {
+                Some(nearest) => Ok(vec![nearest]),
+                None => {
+                    let detail = format!("no package at the top; name one with --package: {known}");
+                    Err(FlightsCode::ScopeEmpty.refuse(detail).into())
+                }
+            };
         }
         let found = self.packages.iter().map(|name| {
             // Those nearest to the top come first: a fixture of the same name is not meant.
             let member = all.iter().find(|member| member.name == *name);
             member.cloned().ok_or_else(|| {
-                let detail = format!("no package {}; there are {}", escape(name, 80), known(&all));
+                let names = all.iter().map(|member| member.name.as_str());
+                let question = near::question(name, names);
+                let name = escape(name, 80);
+                let detail = format!("no package {name}{question}; there are {}", known(&all));
                 Refusal::from(FlightsCode::ScopeEmpty.refuse(detail))
             })
         });

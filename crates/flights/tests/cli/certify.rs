@@ -17,6 +17,7 @@ fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
     --- stdout
     HELD: ________________________________________ certified: _ cases, _ of _ mutants killed, _ waived
       certificate ________________________________________________________________
+      not proven: that the cases are complete
     --- stderr
       plan        9 cases  (_.__ s)
       capture     _ changed file, bundle of _ bytes  (_.__ s)
@@ -218,8 +219,32 @@ fn a_witness_that_breaks_its_schema_is_a_configuration_error() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/WITNESS_INVALID","stage":"plan","detail":"exactly one of \"bin\" and \"driver\" is needed","hint":"compare the file with the witness schema in docs/formats.md"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/WITNESS_INVALID","stage":"plan","detail":"$TREE/witness.json: exactly one of \"bin\" and \"driver\" is needed","hint":"compare the file with the witness schema in docs/formats.md"}
     "#);
+}
+
+/// Whoever wrote it finds the place: the file, the case, the field.
+#[test]
+fn what_is_wrong_with_a_file_of_the_operator_is_told_with_its_place() {
+    let environment = Environment::with_pricing();
+    let told = |name: &str, text: &str, flag: &str| {
+        let file = environment.write(name, text);
+        let run = environment.certify("candidate", &[flag, &file]);
+        assert_eq!(run.code, 20, "{}", run.text);
+        run.text.lines().nth(2).unwrap().to_owned()
+    };
+    let case = |id: &str, expect: &str| format!("{{\"id\":\"{id}\",\"expect\":{expect}}}");
+    let witness = |cases: &[String]| {
+        let cases = cases.join(",");
+        format!("{{\"schema\":\"flightproof/witness/1\",\"bin\":\"pricing\",\"cases\":[{cases}]}}")
+    };
+    let good = case("one", "{\"exit\":0}");
+    let field = witness(&[good.clone(), case("two", "{\"exti\":0}")]);
+    let twice = witness(&[good.clone(), good]);
+    assert_snapshot!(told("w.json", &field, "--witness"), @"REFUSED at plan: certifier/WITNESS_INVALID: $TREE/w.json: /cases/1/expect: unknown field `exti`, expected one of `exit`, `stdout`, `stdout_json`, `stderr_contains`");
+    assert_snapshot!(told("w.json", &twice, "--witness"), @"REFUSED at plan: certifier/WITNESS_INVALID: $TREE/w.json: case one stands twice");
+    let policy = "{\"schema\":\"flightproof/policy/1\",\"threshold\":1,\"allow\":{\"tests\":1}}";
+    assert_snapshot!(told("p.json", policy, "--policy"), @"REFUSED at plan: certifier/POLICY_INVALID: $TREE/p.json: /allow/tests: invalid type: integer `1`, expected a boolean");
 }
 
 #[test]
@@ -409,6 +434,37 @@ fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
     assert_eq!(verdict["stage"], "mutation");
     let notes = verdict["notes"].as_array().unwrap();
     assert_snapshot!(notes[0].as_str().unwrap(), @"src/main.rs:31:8 condition quantity == 133_700 -> false  (source 90c84f47c9c3d27b696b3bbd2431ce4db48f295e6d1391bc8b1e6c73b6355c01)");
+}
+
+#[test]
+fn survivors_and_other_refusals_are_annotations_for_programs() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("backdoor", |text| {
+        text.replace(
+            "    if quantity >= 100 {",
+            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
+        )
+    });
+    let run = environment.certify("backdoor", &["--format", "github"]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let first = "::error file=src/main.rs,line=31,col=8,title=mutant survived%3A condition::quantity == 133_700 -> false: no case noticed it";
+    assert_eq!(lines[0], first);
+    let total = "::notice title=flights::REFUSED at mutation: certifier/MUTANTS_SURVIVED: ";
+    assert!(lines.last().unwrap().starts_with(total), "{}", run.text);
+    let sarif = environment
+        .certify("backdoor", &["--format", "sarif"])
+        .json();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), lines.len() - 1);
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "src/main.rs");
+    assert_eq!(place["region"]["startLine"], 31);
+    // What is at no line is told all the same.
+    let run = environment.certify("no-such", &["--format", "github"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    let first = "::error title=refused at capture::REFUSED at capture: importer/UNKNOWN_REVISION: no-such%0A";
+    assert!(run.stdout.starts_with(first), "{}", run.text);
 }
 
 #[test]

@@ -344,7 +344,8 @@ fn a_key_that_cannot_sign_stops_the_import_before_anything_is_written() {
         &environment,
         &["--uncertified-i-know", "--sign", "/nonexistent.pem"],
     );
-    assert!(run.stdout.contains("flights/KEY_MISSING"), "{}", run.text);
+    let told = "flights/FILE_UNREADABLE: /nonexistent.pem";
+    assert!(run.stdout.contains(told), "{}", run.text);
     assert_eq!(git(&home, &["rev-parse", "main"]), before);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let recovered = recover(&environment, &["--format", "json"]).json();

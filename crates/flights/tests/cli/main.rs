@@ -35,6 +35,7 @@ mod reports;
 mod review;
 mod runs;
 mod schemas;
+mod slips;
 mod spend;
 mod suite;
 mod tape;

@@ -114,19 +114,21 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
     assert_snapshot!(run.text, @r#"
     exit 10
     --- stdout
-    unreached src/lib.rs:19:8  function-value   forgotten -> true  in forgotten (nothing reaches it)
-    unreached src/lib.rs:19:8  function-value   forgotten -> false  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:7  relational       < -> <=  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:7  relational       < -> >=  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:9  integer-literal  8 -> 0  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:9  integer-literal  8 -> 1  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:9  integer-literal  8 -> 9  in forgotten (nothing reaches it)
-    unreached src/lib.rs:20:9  integer-literal  8 -> 7  in forgotten (nothing reaches it)
-    8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing
+    src/lib.rs: 8 reached by nothing
+      forgotten: 8 reached by nothing
+        src/lib.rs:19:8  function-value   forgotten -> true  (nothing reaches it)
+        src/lib.rs:19:8  function-value   forgotten -> false  (nothing reaches it)
+        src/lib.rs:20:7  relational       < -> <=  (nothing reaches it)
+        src/lib.rs:20:7  relational       < -> >=  (nothing reaches it)
+        src/lib.rs:20:9  integer-literal  8 -> 0  (nothing reaches it)
+        src/lib.rs:20:9  integer-literal  8 -> 1  (nothing reaches it)
+        src/lib.rs:20:9  integer-literal  8 -> 9  (nothing reaches it)
+        src/lib.rs:20:9  integer-literal  8 -> 7  (nothing reaches it)
     4 tests judged, 3 could not; documentation tests are not run
       left out: lib tests::it_fails_whatever_is_mutated: it fails in the session: assertion `left == right` failed: no such number
       left out: lib tests::it_is_ignored: it is ignored
       left out: lib tests::it_starts_another_program: it fails in the session: called `Result::unwrap()` on an `Err` value: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
+    8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing; 8 not noticed, in 1 function of 1 file
     REFUSED at mutation: certifier/MUTANTS_SURVIVED: 8 of them, such as src/lib.rs:19:8 function-value forgotten -> true
       hint: remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case or a waiver
     --- stderr
@@ -136,6 +138,71 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
       baseline    4 of 7 tests pass without a mutant  (_.__ s)
       mutants     8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing  (_.__ s)
     "#);
+    let more = ["--oracle", "tests", "--in-diff", "main", "--format"];
+    let github = mutate(&environment, &[&more[..], &["github"]].concat());
+    assert_eq!(github.code, 10, "{}", github.text);
+    assert_eq!(github.stdout.lines().count(), 9);
+    let first = "::error file=src/lib.rs,line=19,col=8,title=mutant unreached%3A function-value::forgotten -> true in forgotten: nothing reaches it\n";
+    assert!(github.stdout.starts_with(first), "{}", github.text);
+    assert_eq!(github.stderr, "");
+    let sarif = mutate(&environment, &[&more[..], &["sarif"]].concat()).json();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 8);
+    assert_eq!(results[0]["ruleId"], "certifier/MUTANTS_SURVIVED");
+    // Mutants that nobody tried are no findings.
+    let listed = mutate(&environment, &["--list", "--format", "sarif"]);
+    assert_eq!(listed.json()["code"], "flights/FORMAT_UNSUPPORTED");
+}
+
+/// As git finds a repository, and cargo a package.
+#[test]
+fn repository_and_package_are_those_that_the_current_directory_lies_in() {
+    let environment = Environment::new();
+    let package = |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\n");
+    environment.write("repo/Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n");
+    for name in ["one", "two"] {
+        let folder = format!("repo/crates/{name}");
+        environment.write(&format!("{folder}/Cargo.toml"), &package(name));
+        let text = "pub fn f(n: u8) -> bool {\n    n > 1\n}\n";
+        environment.write(&format!("{folder}/src/lib.rs"), text);
+        environment.write(&format!("{folder}/src/inner/mod.rs"), "");
+    }
+    let from = |folder: &str, more: &[&str]| {
+        let mut command = environment.command(&[&["mutate", "--list"], more].concat());
+        command.current_dir(environment.path(folder));
+        environment.run(&mut command)
+    };
+    let files = |run: Run| -> BTreeSet<String> {
+        let places = ids(&run).into_iter();
+        places
+            .map(|id| id.split(':').next().unwrap().to_owned())
+            .collect()
+    };
+    let one = BTreeSet::from(["crates/one/src/lib.rs".to_owned()]);
+    let two = BTreeSet::from(["crates/two/src/lib.rs".to_owned()]);
+    // A package is enough; with a repository all of it is taken, and paths are those of its top.
+    let alone = BTreeSet::from(["src/lib.rs".to_owned()]);
+    assert_eq!(files(from("repo/crates/two/src", &[])), alone);
+    environment.git(&["init", "--quiet", "-b", "main"]);
+    assert_eq!(files(from("repo/crates/two/src/inner", &[])), two);
+    assert_eq!(
+        files(from("repo/crates/one", &["--file", "src/lib.rs"])),
+        one
+    );
+    assert_eq!(files(from("repo/crates/one", &["--package", "two"])), two);
+    let top = from("repo", &[]);
+    assert_eq!(top.code, 2, "{}", top.text);
+    assert!(top.stdout.contains("no package at the top"), "{}", top.text);
+    let misspelt = from("repo/crates/one", &["--file", "src/lip.rs"]);
+    let told = "is asked for; did you mean crates/one/src/lib.rs";
+    assert!(misspelt.stdout.contains(told), "{}", misspelt.text);
+    let nowhere = from("work", &[]);
+    assert_eq!(nowhere.code, 2, "{}", nowhere.text);
+    assert!(
+        nowhere.stdout.contains("importer/NOT_A_REPOSITORY"),
+        "{}",
+        nowhere.text
+    );
 }
 
 #[test]

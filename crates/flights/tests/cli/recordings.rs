@@ -359,13 +359,14 @@ fn a_recording_of_this_project_is_shown_by_the_name_of_its_plan() {
     assert_eq!(named["flight"], "pricing");
     let same = shown(&["diff", "pricing", "flights/recordings/pricing.flight"]);
     assert_eq!(same.code, 0, "{}", same.text);
-    let missing = shown(&["show", "prices"]);
-    assert_eq!(missing.code, 11, "{}", missing.text);
-    assert!(
-        missing
-            .stdout
-            .contains("flights/TRANSCRIPT_MISSING: prices")
-    );
+    let missing = shown(&["show", "pricig"]);
+    assert_eq!(missing.code, 2, "{}", missing.text);
+    let told = "flights/FILE_UNREADABLE: pricig: no such file, and no recording of this name here; did you mean pricing?";
+    assert!(missing.stdout.contains(told), "{}", missing.text);
+    let missing = shown(&["diff", "pricing", "flights/recordings/pricig.flight"]);
+    assert_eq!(missing.code, 2, "{}", missing.text);
+    let told = "did you mean pricing.flight?";
+    assert!(missing.stdout.contains(told), "{}", missing.text);
 }
 
 #[test]

@@ -24,6 +24,84 @@ pub(crate) fn review_under(environment: &Environment, more: &[&str]) -> Run {
     environment.flights(&args)
 }
 
+/// A test that was made weaker beside a change of code judges nothing and is held: whoever certifies is told
+/// what an approver will be shown.
+#[test]
+fn what_a_certificate_does_not_prove_is_said_at_once() {
+    let environment = Environment::with_pricing();
+    let test = "#[test]\nfn price() {\n    assert_eq!(11 * 50, 550);\n}\n";
+    let file = |text: &str| ("tests/price.rs".to_owned(), text.to_owned());
+    environment.candidate("base", &[file(test)].into());
+    environment.git(&["merge", "--quiet", "--ff-only", "base"]);
+    let fixed = workspace().join("fixtures/pricing/candidate/src/main.rs");
+    let fixed = std::fs::read_to_string(fixed).unwrap();
+    let weaker = test.replace("assert_eq!(11 * 50, 550)", "assert!(550 > 0)");
+    let files = [("src/main.rs".to_owned(), fixed), file(&weaker)];
+    environment.candidate("weaker", &files.into());
+    let run = environment.certify("weaker", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let open = run
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("  not proven: "));
+    let open: Vec<&str> = open.unwrap().split("; ").collect();
+    let tests = "changed lines are tests or examples, which nothing proves";
+    assert!(
+        open.iter().any(|line| line.ends_with(tests)),
+        "{}",
+        run.text
+    );
+    // The same that a review says.
+    let told = review(&environment, &[]);
+    let told = told
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("NOT PROVEN  "));
+    assert_eq!(told.collect::<Vec<_>>(), open);
+}
+
+/// As git does.
+#[test]
+fn a_repository_is_found_from_a_directory_in_it_and_from_nowhere_else() {
+    let environment = Environment::with_pricing();
+    assert_eq!(environment.certify("candidate", &[]).code, 0);
+    let text = |name: &str| environment.path(name).to_str().unwrap().to_owned();
+    let (certificate, policy) = (
+        text("out/certificate.dsse.json"),
+        environment.write("p.json", POLICY),
+    );
+    let key = environment.public_key();
+    let (key, policy) = (["--key", key.as_str()], ["--policy", policy.as_str()]);
+    let from = |folder: &str, args: &[&str]| {
+        let mut command = environment.command(&[args, &key, &policy].concat());
+        command.current_dir(environment.path(folder));
+        environment.run(&mut command)
+    };
+    let review = ["review", certificate.as_str()];
+    let verify = ["cert", "verify", &certificate, "--subject", "candidate"];
+    for command in [&review[..], &verify] {
+        assert_eq!(from("repo/src", command).code, 0, "{command:?}");
+        assert_eq!(from("repo", command).code, 0, "{command:?}");
+        let lost = from("work", command);
+        assert_eq!(lost.code, 2, "{}", lost.text);
+        assert!(
+            lost.text.contains("importer/NOT_A_REPOSITORY: neither $TREE/work nor any directory above it is a repository; name one with --repo"),
+            "{}",
+            lost.text
+        );
+    }
+    // What judges an exported tree needs no repository.
+    let exported = ["cert", "verify", &certificate, "--subject", "."];
+    let told = from("work", &exported);
+    assert!(!told.stdout.contains("NOT_A_REPOSITORY"), "{}", told.text);
+    let suggested = from("repo/src", &review);
+    assert!(
+        suggested.stdout.contains("--repo .. --branch"),
+        "{}",
+        suggested.text
+    );
+}
+
 #[test]
 fn a_review_shows_each_changed_line_with_what_was_shown_of_it_and_what_was_not() {
     let environment = Environment::with_pricing();

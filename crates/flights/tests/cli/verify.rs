@@ -216,13 +216,13 @@ fn a_policy_refuses_what_it_does_not_allow() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    REFUSED at verify: certifier/POLICY_INVALID: no gate is called "no-gate"
+    REFUSED at verify: certifier/POLICY_INVALID: $TREE/policy.json: no gate is called "no-gate"
       hint: compare the file with the policy schema in docs/formats.md
     "#);
 }
 
 #[test]
-fn files_that_are_not_there_are_usage_errors_and_keys_are_environment() {
+fn files_and_keys_that_are_not_there_are_usage_errors() {
     let environment = certified();
     let key = environment.public_key();
     fs::remove_file(environment.path("policy.json")).unwrap();
@@ -234,8 +234,8 @@ fn files_that_are_not_there_are_usage_errors_and_keys_are_environment() {
     "#);
     let run = verify(&environment, "no.pub", "candidate", &["--format", "json"]);
     assert_snapshot!(run.text, @r#"
-    exit 21
+    exit 2
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"verify","detail":"no.pub: No such file or directory (os error 2)","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/FILE_UNREADABLE","stage":"verify","detail":"no.pub: No such file or directory (os error 2)","hint":"check the path"}
     "#);
 }

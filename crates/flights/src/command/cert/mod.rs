@@ -54,9 +54,9 @@ pub(super) struct VerifyArgs {
     /// What it must be about: a directory with exactly the tree, or a revision of --repo.
     #[arg(long, value_name = "DIR|REV")]
     subject: String,
-    /// Repository in which a revision is looked up.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    repo: PathBuf,
+    /// Repository in which a revision is looked up; default: the one that the current directory lies in.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     /// The commit it must have been made for, in full: another with the same tree is not enough.
     #[arg(long, value_name = "COMMIT")]
     head: Option<CommitId>,
@@ -109,7 +109,7 @@ pub(super) fn envelope(path: &Path) -> Result<Vec<u8>, Refusal> {
 
 /// Reads a policy file.
 pub(super) fn policy(path: &Path) -> Result<Policy, Refusal> {
-    Ok(Policy::parse(&input::read(path, MAX_POLICY_BYTES)?)?)
+    Policy::parse(&input::read(path, MAX_POLICY_BYTES)?).map_err(input::named(path))
 }
 
 /// Reads public keys.

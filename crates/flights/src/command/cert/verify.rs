@@ -1,6 +1,7 @@
 //! `flights cert verify`.
 
 use super::{VerifyArgs, envelope, policy, public_keys};
+use crate::command::repository::Repository;
 use crate::flight::Host;
 use crate::show::{self, Format};
 use flightproof_certifier::CertifierCode;
@@ -51,7 +52,8 @@ fn subject(args: &VerifyArgs) -> Result<(Option<CommitId>, ExpectedSubject), Ref
     if path.is_dir() {
         return Ok((None, crate::source::snapshot(path)?));
     }
-    let (commit, subject) = Host::subject(&args.repo, &args.subject)?;
+    let repository = Repository::of(args.repo.as_deref())?;
+    let (commit, subject) = Host::subject(&repository.top, &args.subject)?;
     Ok((Some(commit), subject))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn clear(
     // The command line asks for one wherever it takes the other.
     let policy_file = args.voucher.policy.as_deref().unwrap_or(Path::new(""));
     let policy_text = input::read(policy_file, MAX_POLICY_BYTES)?;
-    let policy = Policy::parse(&policy_text)?;
+    let policy = Policy::parse(&policy_text).map_err(input::named(policy_file))?;
     if !policy.pins_keys() {
         return Err(FlightsCode::PolicyUnpinned
             .refuse(input::shown(policy_file))

@@ -3,6 +3,7 @@
 mod look;
 mod skeleton;
 
+use super::repository::Repository;
 use super::{input, key};
 use crate::show::{self, Format};
 use crate::{FlightsCode, state};
@@ -13,9 +14,9 @@ use std::path::{Path, PathBuf};
 /// `flights init`.
 #[derive(clap::Args)]
 pub(super) struct InitArgs {
-    /// Directory of the repository.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    repo: PathBuf,
+    /// Directory of the repository; default: the one that the current directory lies in.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     /// Directory to write to, outside the repository; default: DIR-flights beside it.
     #[arg(short, long, alias = "out", value_name = "DIR")]
     output: Option<PathBuf>,
@@ -32,10 +33,10 @@ pub(super) struct InitArgs {
 /// # Errors
 /// `NOTHING_TO_INIT`, `TARGET_UNCLEAR`, `FILE_UNREADABLE`, `OUTPUT_UNWRITABLE`.
 pub(super) fn run(args: &InitArgs, format: Format) -> Result<Exit, Refusal> {
-    let repo = args
-        .repo
+    let repo = Repository::of(args.repo.as_deref())?.top;
+    let repo = repo
         .canonicalize()
-        .map_err(|e| input::unreadable(&args.repo, e))?;
+        .map_err(|e| input::unreadable(&repo, e))?;
     let found = look::look(&repo)?;
     let target = found.choose(args.bin.as_deref(), args.lib.as_deref())?;
     let output = output(args.output.as_deref(), &repo)?;

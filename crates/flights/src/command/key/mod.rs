@@ -136,8 +136,8 @@ fn lock_entropy() -> Result<LockEntropy, Refusal> {
 /// The key to sign with: the one named, else the one in the state directory.
 ///
 /// # Errors
-/// `KEY_MISSING`; `KEY_FILE` for a file that others may read; `KEY_LOCKED`; what the key parser and
-/// the agent refuse.
+/// `KEY_MISSING`; `FILE_UNREADABLE` for one that is named and is not there; `KEY_FILE` for a file that
+/// others may read; `KEY_LOCKED`; what the key parser and the agent refuse.
 pub(super) fn signer(args: &SignerArgs) -> Result<Box<dyn Signer>, Refusal> {
     by_name(args.key.as_deref(), args.passphrase_file.as_deref())
 }
@@ -160,8 +160,9 @@ pub(super) fn by_name(
         Some(path) => path.to_owned(),
         None => default_path()?,
     };
-    let meta = fs::metadata(&path).map_err(|e| {
-        Refusal::from(FlightsCode::KeyMissing.refuse(format!("{}: {e}", path.display())))
+    let meta = fs::metadata(&path).map_err(|e| match named {
+        Some(_) => input::unread(&path, &e),
+        None => no_own(&path, &e),
     })?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 && public(&path).is_ok() {
@@ -187,7 +188,7 @@ pub(super) fn by_name(
 /// Reads a public key.
 ///
 /// # Errors
-/// `KEY_FILE`; what the key parser refuses.
+/// `FILE_UNREADABLE` if it is not there, `KEY_FILE`; what the key parser refuses.
 pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
     Ok(PublicKey::from_pem(&read(path)?)?)
 }
@@ -195,9 +196,18 @@ pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
 /// The public half of the key in the state directory.
 ///
 /// # Errors
-/// As [`public`].
+/// `KEY_MISSING`, and as [`public`].
 pub(super) fn own_public() -> Result<PublicKey, Refusal> {
-    public(&public_path(&default_path()?))
+    let path = public_path(&default_path()?);
+    match fs::metadata(&path) {
+        Err(e) => Err(no_own(&path, &e)),
+        Ok(_) => public(&path),
+    }
+}
+
+fn no_own(path: &Path, error: &std::io::Error) -> Refusal {
+    let detail = format!("{}: {error}", input::shown(path));
+    FlightsCode::KeyMissing.refuse(detail).into()
 }
 
 fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
@@ -206,7 +216,10 @@ fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
 }
 
 fn read(path: &Path) -> Result<String, Refusal> {
-    regular::read_text(path, MAX_KEY_FILE).map_err(|e| key_file(path, e))
+    regular::read_text(path, MAX_KEY_FILE).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => input::unread(path, &e),
+        _ => key_file(path, e),
+    })
 }
 
 fn keys_directory() -> Result<PathBuf, Refusal> {

@@ -1,7 +1,8 @@
 //! Where plans and their recordings lie.
 
 use crate::agent;
-use crate::command::key;
+use crate::command::{input, key};
+use crate::plan::Plan;
 use crate::{FlightsCode, state};
 use flightproof_certifier::key::PublicKey;
 use flightproof_core::Refusal;
@@ -10,13 +11,11 @@ use std::path::{Path, PathBuf};
 /// The directory that holds flights/, as the system names it.
 ///
 /// # Errors
-/// `NOTHING_TO_RUN`.
-pub(super) fn root(directory: &Path) -> Result<PathBuf, Refusal> {
-    directory.canonicalize().map_err(|e| {
-        FlightsCode::NothingToRun
-            .refuse(format!("{}: {e}", directory.display()))
-            .into()
-    })
+/// `FILE_UNREADABLE`.
+pub(in super::super) fn root(directory: &Path) -> Result<PathBuf, Refusal> {
+    directory
+        .canonicalize()
+        .map_err(|e| input::unread(directory, &e))
 }
 
 /// The files of the named plans, or of all.
@@ -51,6 +50,12 @@ pub(in super::super) fn plans_below(root: &Path) -> Result<Vec<PathBuf>, Refusal
             .into());
     }
     Ok(found)
+}
+
+/// The refusal of the first plan that is not there: a misspelt name is told before what it would need.
+pub(super) fn first_missing(plans: &[PathBuf]) -> Option<Refusal> {
+    let missing = plans.iter().find(|path| !path.exists())?;
+    Plan::read(missing).err().map(Refusal::from)
 }
 
 /// A plan is named by its file, or by its name alone; that of an agent by its recording's.
@@ -104,6 +109,15 @@ pub(in super::super) fn recording(root: &Path, name: &str) -> PathBuf {
         .join(format!("{name}.flight"))
 }
 
+/// The names of all recordings.
+pub(in super::super) fn recorded(root: &Path) -> Vec<String> {
+    let paths = recordings(root, "flight");
+    let stems = paths.iter().filter_map(|path| path.file_stem());
+    stems
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .collect()
+}
+
 /// Where that of an engine lies: the same flight may be kept from both.
 pub(in super::super) fn live_recording(root: &Path, name: &str) -> PathBuf {
     recording(root, &format!("{name}.live"))
@@ -118,10 +132,7 @@ pub(super) fn recorder_keys(root: &Path) -> Result<Vec<PublicKey>, Refusal> {
             true => FlightsCode::TranscriptMissing,
             false => FlightsCode::RecorderUnknown,
         };
-        let detail = format!(
-            "{}: no recorder's key",
-            crate::command::input::shown(&place)
-        );
+        let detail = format!("{}: no recorder's key", input::shown(&place));
         return Err(code.refuse(detail).into());
     }
     paths.iter().map(|path| key::public(path)).collect()
@@ -147,11 +158,7 @@ pub(in super::super) fn settle_recorder(root: &Path, key: &PublicKey) -> Result<
     match known.iter().any(|known| known.id() == key.id()) {
         true => Ok(()),
         false => {
-            let detail = format!(
-                "{}: not by {}",
-                crate::command::input::shown(&folder),
-                key.id()
-            );
+            let detail = format!("{}: not by {}", input::shown(&folder), key.id());
             Err(FlightsCode::RecorderOther.refuse(detail).into())
         }
     }

@@ -1,11 +1,10 @@
 //! What became of the plans of a run, in every form.
 
-use crate::registry;
+use crate::annotations::{self, Finding, Place};
 use crate::show::{self, Form, StageTime, Tone, seconds};
 use flightproof_core::{Exit, Refusal, Verdict};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -225,77 +224,42 @@ fn junit(results: &[PlanResult]) -> String {
     text
 }
 
-/// The message of a workflow command.
-fn message(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
-}
-
-/// A property of a workflow command.
-fn property(text: &str) -> String {
-    message(text).replace(':', "%3A").replace(',', "%2C")
-}
-
 fn github(results: &[PlanResult]) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for result in results {
-        if let Some(f) = &result.failure {
-            let told = format!(
-                "{} at {}: {}\nhint: {}\nagain: {}",
-                f.code, f.stage, f.detail, f.hint, f.again
-            );
-            lines.push(format!(
-                "::error file={},title={}::{}",
-                property(&result.file),
-                property(&format!("flight {}", result.label)),
-                message(&told)
-            ));
-        }
-    }
+    let findings = findings(results, |_, f| {
+        format!(
+            "{} at {}: {}\nhint: {}\nagain: {}",
+            f.code, f.stage, f.detail, f.hint, f.again
+        )
+    });
     let failed = failed(results);
-    let told = format!("{} passed, {failed} failed", results.len() - failed);
-    lines.push(format!("::notice title=flights::{}", message(&told)));
-    lines.join("\n")
+    let total = format!("{} passed, {failed} failed", results.len() - failed);
+    annotations::github(&findings, &total)
 }
 
 fn sarif(results: &[PlanResult]) -> Value {
-    let failures: Vec<(&PlanResult, &Failure)> = results
+    annotations::sarif(&findings(results, |result, f| {
+        format!("{} at {}: {}; {}", result.label, f.stage, f.detail, f.hint)
+    }))
+}
+
+/// The flights that failed, each at its plan.
+fn findings(
+    results: &[PlanResult],
+    told: impl Fn(&PlanResult, &Failure) -> String,
+) -> Vec<Finding> {
+    let failed = results
         .iter()
-        .filter_map(|r| r.failure.as_ref().map(|f| (r, f)))
-        .collect();
-    let rules: BTreeMap<&str, Value> = failures
-        .iter()
-        .filter_map(|(_, f)| registry::find(f.code))
-        .map(|e| {
-            let rule = json!({
-                "id": e.code, "shortDescription": {"text": e.happened},
-                "fullDescription": {"text": e.why}, "help": {"text": e.todo},
-            });
-            (e.code, rule)
-        })
-        .collect();
-    let found: Vec<Value> = failures
-        .iter()
-        .map(|(result, f)| {
-            json!({
-                "ruleId": f.code, "level": "error",
-                "message": {"text": format!("{} at {}: {}; {}", result.label, f.stage, f.detail, f.hint)},
-                "locations": [{"physicalLocation": {"artifactLocation": {"uri": result.file}}}],
-            })
-        })
-        .collect();
-    json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "flights", "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules.into_values().collect::<Vec<_>>(),
-            }},
-            "results": found,
-        }],
-    })
+        .filter_map(|result| Some((result, result.failure.as_ref()?)));
+    let finding = failed.map(|(result, failure)| Finding {
+        code: failure.code,
+        title: format!("flight {}", result.label),
+        text: told(result, failure),
+        place: Some(Place {
+            file: result.file.clone(),
+            at: None,
+        }),
+    });
+    finding.collect()
 }
 
 /// The exit status of a run: that of its worst failure, in the order a reader must hear of them.
