@@ -30,6 +30,8 @@ pub enum Exit {
     Deadline = 30,
     /// A bug of ours.
     OurBug = 70,
+    /// Somebody stopped it with Ctrl-C: 128 and the number of SIGINT, as shells count.
+    Interrupted = 130,
 }
 
 impl Exit {

@@ -10,6 +10,7 @@ pub mod command;
 pub mod comparison;
 pub mod flight;
 pub mod gate;
+mod interrupt;
 pub mod log;
 pub mod meter;
 mod near;

@@ -19,6 +19,9 @@ flightproof_core::refusal_codes! {
         /// The session's whole lifetime ran out.
         Deadline = "DEADLINE", Deadline,
             "the session's lifetime ran out", "work without an end would hold the machine", "give the plan a longer session lifetime, or make the build and the cases quicker";
+        /// Somebody stopped the program.
+        Interrupted = "INTERRUPTED", Environment,
+            "the program was told to stop, and ended its sessions", "what was not finished proves nothing", "start it again";
         /// The specification makes no sense.
         SpecInvalid = "SPEC_INVALID", Configuration,
             "the session's limits or paths cannot be meant", "a limit of zero, or a scratch larger than the memory it is charged to, would fail later and worse", "correct the value named in the detail";

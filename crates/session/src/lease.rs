@@ -1,6 +1,7 @@
 //! Whose a session is, by the ledger: a lease per session, told apart by its fencing token. The token
 //! is on the session's record and on its container. Whoever ends a session holds its newest lease.
 
+use crate::interrupt;
 use crate::record::Owner;
 use crate::{LimitEvents, Session, SessionCode, SessionError};
 use flightproof_evidence::{Attestation, Closed};
@@ -86,7 +87,7 @@ impl Leases {
         lease: Lease,
         opened: Result<S, SessionError>,
     ) -> Result<Leased, SessionError> {
-        match opened {
+        match interrupt::instead(opened) {
             Ok(session) => {
                 let leased = Leased {
                     session: Box::new(session),
@@ -259,15 +260,16 @@ impl Session for Leased {
     }
 
     fn call(&mut self, request: &Request, payload: &[u8]) -> Result<Reply, SessionError> {
-        self.session.call(request, payload)
+        interrupt::check()?;
+        interrupt::instead(self.session.call(request, payload))
     }
 
     fn events(&mut self) -> Result<LimitEvents, SessionError> {
-        self.session.events()
+        interrupt::instead(self.session.events())
     }
 
     fn listen(&self, port: u16) -> Result<std::net::TcpListener, SessionError> {
-        self.session.listen(port)
+        interrupt::instead(self.session.listen(port))
     }
 
     fn close(&mut self) -> Result<Closed, SessionError> {

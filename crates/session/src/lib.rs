@@ -16,6 +16,7 @@ pub mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod generate;
+pub mod interrupt;
 pub mod lease;
 pub mod local;
 pub mod observe;

@@ -183,6 +183,28 @@ pub fn own(state_dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
     Ok(own)
 }
 
+/// Kills everything in the sessions of this process on this machine. Nothing is removed: whoever opened
+/// them still has them.
+///
+/// # Errors
+/// `HOST_IO`.
+pub(crate) fn kill_own(state_dir: &Path) -> Result<(), SessionError> {
+    let mounts = cgroup::mounts(&text(Path::new("/proc/self/mountinfo"))?);
+    for path in own(state_dir)? {
+        // Gone by now, or a working directory's, or an engine's.
+        let Ok(bytes) = fs::read(&path) else { continue };
+        let Ok(record) = parse_strict::<Record>(&bytes, MAX_RECORD) else {
+            continue;
+        };
+        for dir in &record.cgroups {
+            check_cgroup(&record.id, dir, &mounts)?;
+            // Its owner removes it at the same time, and says what is left.
+            let _ = cgroup::kill_dir(dir);
+        }
+    }
+    Ok(())
+}
+
 /// The records in a directory, none if there is no directory. What a killed writer left unfinished
 /// is removed.
 pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {

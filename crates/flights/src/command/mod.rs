@@ -28,8 +28,8 @@ mod spend;
 mod transcript;
 mod witness;
 
-use crate::FlightsCode;
 use crate::show::{self, Form, Format};
+use crate::{FlightsCode, interrupt};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use flightproof_core::{Exit, Refusal, escape};
 pub use paper::SCHEMAS;
@@ -49,7 +49,8 @@ Exit status:
   21  this machine lacks something, or something on it failed: no verdict
   22  a format is newer than this program
   30  time ran out: no verdict
-  70  a bug of ours: no verdict";
+  70  a bug of ours: no verdict
+ 130  stopped by Ctrl-C: no verdict";
 
 /// Flies an untrusted commit in a sealed session and says, signed, what was proven.
 #[derive(Parser)]
@@ -209,7 +210,7 @@ pub fn main() -> Exit {
         show::refusal(stage, &refusal, form.messages());
         refusal.exit()
     });
-    show::ended(exit)
+    interrupt::ended(show::ended(exit))
 }
 
 /// The command line, and the forms of output that the command on it has.

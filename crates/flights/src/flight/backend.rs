@@ -7,7 +7,7 @@ use flightproof_session::docker::{
 };
 use flightproof_session::lease::{Leases, Reaper};
 use flightproof_session::local::{self, AgentFile, LocalSpec, RunnerProgram};
-use flightproof_session::{Session, SessionCode};
+use flightproof_session::{Session, SessionCode, interrupt};
 use std::path::{Path, PathBuf};
 
 /// Memory of a session, bytes: a compiler on two cores, and the scratch it writes to.
@@ -83,6 +83,7 @@ impl Maker {
         let mut entropy = [0; 16];
         entropy.copy_from_slice(&seed[..16]);
         let id: String = entropy.iter().map(|b| format!("{b:02x}")).collect();
+        interrupt::check()?;
         let leases = Leases::of(&state.join("ledger"));
         let lease = leases.take(&id, lifetime_ms)?;
         let fence = lease.token;

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, LIFETIME_MS, Maker};
 use super::{Order, Proven, Standing, WorkDirectory};
-use crate::{FlightsCode, near, state};
+use crate::{FlightsCode, interrupt, near, state};
 use flightproof_archive::paar;
 use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
@@ -36,6 +36,8 @@ impl Host {
     /// `PROGRAM_MISSING`, `TOOLCHAIN_MISSING`, `STATE_UNAVAILABLE`, `IMAGE_UNNAMED`, the session's for
     /// an engine, and the importer's for git.
     pub fn prepare(backend: Backend<'_>) -> Result<Self, Refusal> {
+        let state = state::directory()?;
+        interrupt::watch(&state)?;
         let git = Git::at(&state::program("git", "git")?)?;
         let program = std::env::current_exe().map_err(|e| {
             Refusal::from(FlightsCode::StateUnavailable.refuse(format!("own program: {e}")))
@@ -45,7 +47,7 @@ impl Host {
             git,
             maker: Maker::find(backend, &program)?,
             runner,
-            state: state::directory()?,
+            state,
         })
     }
 

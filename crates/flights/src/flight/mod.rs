@@ -24,6 +24,7 @@ pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
 pub use seen::Seen;
 pub use standing::Standing;
+pub(crate) use standing::left_here;
 pub use work::WorkDirectory;
 
 use crate::FlightsCode;

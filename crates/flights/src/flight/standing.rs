@@ -26,10 +26,7 @@ impl Standing {
     /// # Errors
     /// The ledger's and the session's; `STATE_UNAVAILABLE` if `/proc` does not say.
     pub(super) fn take(state: &Path, engine: Inventory) -> Result<Self, Refusal> {
-        let own = Leases::of(&state.join("ledger")).own()?;
-        let mut here = BTreeSet::from_iter(own);
-        let records = record::own(state)?;
-        here.extend(records.iter().map(|path| shown("record ", path)));
+        let mut here = BTreeSet::from_iter(left_here(state)?);
         here.extend(children().map_err(|e| {
             Refusal::from(FlightsCode::StateUnavailable.refuse(format!("/proc: {e}")))
         })?);
@@ -53,6 +50,17 @@ impl Standing {
         }
         Ok(self.engine.nothing_new_since(&before.engine)?)
     }
+}
+
+/// What is written down as this process's: leases, sessions, and working directories.
+///
+/// # Errors
+/// The ledger's and the session's.
+pub(crate) fn left_here(state: &Path) -> Result<Vec<String>, Refusal> {
+    let mut left = Leases::of(&state.join("ledger")).own()?;
+    let records = record::own(state)?;
+    left.extend(records.iter().map(|path| shown("record ", path)));
+    Ok(left)
 }
 
 fn shown(what: &str, path: &Path) -> String {

@@ -62,6 +62,54 @@ fn a_killed_run_leaves_all_or_nothing_and_the_next_one_cleans_up() {
     );
 }
 
+/// Nobody has to clean up after Ctrl-C.
+#[test]
+fn an_interrupted_run_ends_its_sessions_and_says_so() {
+    let environment = Environment::with_pricing();
+    let mut stopped = 0;
+    for stage in (0..STAGES).step_by(2) {
+        let mut command = environment.certify_command("candidate", &[]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut progress = BufReader::new(child.stderr.take().unwrap());
+        let mut told = String::new();
+        for _ in 0..=stage {
+            progress.read_line(&mut told).unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(PAUSES[stage % PAUSES.len()]));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        progress.read_to_string(&mut told).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let what = format!("interrupted after stage {stage}");
+        let stdout = String::from_utf8(ended.stdout).unwrap();
+        // One that had ended before the signal came has its own answer.
+        if ended.status.code() == Some(0) {
+            assert!(stdout.starts_with("HELD: "), "{what}: {stdout}");
+            continue;
+        }
+        assert_eq!(ended.status.code(), Some(130), "{what}: {told}{stdout}");
+        let last = "flights: stopped by SIGINT: its sessions were ended, and nothing is left\n";
+        assert!(told.ends_with(last), "{what}: {told}");
+        assert_eq!(told.matches("SIGINT").count(), 1, "{what}: {told}");
+        if stdout.starts_with("STOPPED at ") {
+            assert!(
+                stdout.contains("session/INTERRUPTED: SIGINT"),
+                "{what}: {stdout}"
+            );
+            stopped += 1;
+        }
+        nothing_is_left(&environment, &records(&environment), &what);
+    }
+    assert!(stopped >= 3, "{stopped} flights were stopped in a session");
+    let next = environment.certify("candidate", &[]);
+    assert_eq!(next.code, 0, "{}", next.text);
+    assert!(!next.stderr.contains("recovered"), "{}", next.text);
+}
+
 /// Starts an admitting flight and kills it.
 fn kill_after(environment: &Environment, stages: usize, pause: Duration) {
     let mut command = environment.certify_command("candidate", &["--admit", "release"]);
