@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use flightproof_core::{Exit, Refusal, escape};
 use std::path::PathBuf;
 
-/// The JSON schemas of what commands print, by name.
+/// The JSON schemas of what commands print, and of what people write for them, by name.
 pub const SCHEMAS: &[(&str, &str)] = &[
     ("account", include_str!("../../schemas/account.json")),
     ("agent", include_str!("../../schemas/agent.json")),
@@ -39,12 +39,15 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("log", include_str!("../../schemas/log.json")),
     ("mutants", include_str!("../../schemas/mutants.json")),
     ("mutate", include_str!("../../schemas/mutate.json")),
+    ("plan", include_str!("../../schemas/plan.json")),
+    ("policy", include_str!("../../schemas/policy.json")),
     ("reap", include_str!("../../schemas/reap.json")),
     ("review", include_str!("../../schemas/review.json")),
     ("run", include_str!("../../schemas/run.json")),
     ("spend", include_str!("../../schemas/spend.json")),
     ("timeline", include_str!("../../schemas/timeline.json")),
     ("verdict", include_str!("../../schemas/verdict.json")),
+    ("witness", include_str!("../../schemas/witness.json")),
     (
         "witness-check",
         include_str!("../../schemas/witness-check.json"),

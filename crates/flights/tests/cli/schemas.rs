@@ -3,7 +3,8 @@
 
 use crate::environment::Environment;
 use flightproof_flights::command::SCHEMAS;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Holds what the program printed against the schema of its kind.
 pub(crate) fn hold(document: &Value) {
@@ -83,7 +84,15 @@ fn valid(schema: &Value, document: &Value, place: &str) -> Result<(), String> {
     }
     let (Some(fields), Some(known)) = (document.as_object(), schema["properties"].as_object())
     else {
-        return Ok(());
+        // A table of things by name.
+        let things = document.as_object().into_iter().flatten();
+        return things.into_iter().try_for_each(|(name, thing)| {
+            valid(
+                &schema["additionalProperties"],
+                thing,
+                &format!("{place}/{name}"),
+            )
+        });
     };
     for name in schema["required"].as_array().unwrap() {
         if !fields.contains_key(name.as_str().unwrap()) {
@@ -101,7 +110,8 @@ fn valid(schema: &Value, document: &Value, place: &str) -> Result<(), String> {
 
 #[test]
 fn the_validator_of_these_tests_refuses() {
-    let document = serde_json::json!({"schema": "flightproof/verdict/1", "verdict": "held", "stage": "x", "detail": ""});
+    let document =
+        json!({"schema": "flightproof/verdict/1", "verdict": "held", "stage": "x", "detail": ""});
     assert_valid("verdict", &document);
     let (_, text) = SCHEMAS
         .iter()
@@ -113,7 +123,7 @@ fn the_validator_of_these_tests_refuses() {
         bad[name] = value.into();
         assert!(valid(&schema, &bad, "").is_err(), "{name}");
     }
-    assert!(valid(&schema, &serde_json::json!({}), "").is_err());
+    assert!(valid(&schema, &json!({}), "").is_err());
 }
 
 #[test]
@@ -190,15 +200,7 @@ fn there_is_no_document_of_commands_without_a_schema() {
         crate::environment::tree(&crate::environment::workspace().join("crates/flights/src"));
     let mut missing = Vec::new();
     // What is written to files or read has its golden file in `fixtures/formats`.
-    let files = [
-        "acceptance",
-        "agent-plan",
-        "gate-policy",
-        "opening",
-        "plan",
-        "policy",
-        "witness",
-    ];
+    let files = ["acceptance", "agent-plan", "gate-policy", "opening"];
     for (file, text) in &sources {
         for part in text.split("\"flightproof/").skip(1) {
             let name = part.split('/').next().unwrap_or_default();
@@ -209,4 +211,171 @@ fn there_is_no_document_of_commands_without_a_schema() {
         }
     }
     assert_eq!(missing, Vec::<String>::new());
+}
+
+/// Documents that people write, as data.
+fn written() -> Vec<(&'static str, String, Value)> {
+    let root = crate::environment::workspace();
+    let mut found = Vec::new();
+    for folder in ["fixtures/formats", "flights", "flights/witness"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = || std::fs::read_to_string(&path).unwrap();
+            let document: Value = match path.extension().and_then(|e| e.to_str()) {
+                Some("toml") => toml::from_str(&text()).unwrap(),
+                Some("json") => serde_json::from_str(&text()).unwrap(),
+                _ => continue,
+            };
+            let schema = document["schema"].as_str().unwrap_or_default();
+            let names = ["plan", "policy", "witness"];
+            let name = names
+                .into_iter()
+                .find(|name| schema == format!("flightproof/{name}/1"));
+            if let Some(name) = name {
+                found.push((name, path.display().to_string(), document));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_people_write_is_valid_by_its_schema_and_is_read() {
+    let all = written();
+    for kind in ["plan", "policy", "witness"] {
+        assert!(all.iter().any(|(name, ..)| *name == kind), "no {kind}");
+    }
+    for (name, file, document) in &all {
+        assert_valid(name, document);
+        assert_eq!(refused(name, document), None, "{file}");
+    }
+}
+
+/// Why the program does not read a document.
+fn refused(name: &str, document: &Value) -> Option<String> {
+    let text = document.to_string();
+    match name {
+        "policy" => flightproof_certifier::policy::Policy::parse(text.as_bytes())
+            .err()
+            .map(|e| e.detail),
+        "witness" => flightproof_certifier::witness::Witness::parse(text.as_bytes())
+            .err()
+            .map(|e| e.detail),
+        _ => {
+            let folder = tempfile::tempdir().unwrap();
+            let stem = document["name"].as_str().unwrap_or("none");
+            let file = folder.path().join(format!("{stem}.toml"));
+            std::fs::write(&file, toml::to_string(document).unwrap()).unwrap();
+            flightproof_flights::plan::Plan::read(&file)
+                .err()
+                .map(|e| e.detail)
+        }
+    }
+}
+
+/// A schema that knows a field more or less than the reader would mislead whoever writes by it: each object
+/// of it gets a field that nobody knows, and the reader lists those that it knows.
+#[test]
+fn schemas_of_what_people_write_know_the_fields_that_are_read() {
+    let mut held = 0;
+    for (name, document) in examples() {
+        let (_, text) = SCHEMAS.iter().find(|(own, _)| *own == name).unwrap();
+        let schema: Value = serde_json::from_str(text).unwrap();
+        assert_valid(name, &document);
+        let mut places = Vec::new();
+        objects(&schema, &document, String::new(), &mut places);
+        for (place, schema) in places {
+            let mut bad = document.clone();
+            let object = bad.pointer_mut(&place).unwrap();
+            if schema["maxProperties"] == 1 {
+                *object = json!({});
+            }
+            object["unheard"] = 1.into();
+            let told = refused(name, &bad).unwrap();
+            assert!(told.contains("unheard"), "{name}{place}: {told}");
+            let known = schema["properties"].as_object().unwrap();
+            let known: BTreeSet<&str> = known.keys().map(String::as_str).collect();
+            let listed = told
+                .split_once("expected ")
+                .map_or("", |(_, listed)| listed);
+            let listed: BTreeSet<&str> = listed.split('`').skip(1).step_by(2).collect();
+            assert_eq!(listed, known, "{name}{place}: {told}");
+            held += 1;
+        }
+    }
+    assert!(held >= 20, "{held}");
+}
+
+/// The objects of a document whose fields its schema names, with their schemas.
+fn objects<'a>(
+    schema: &'a Value,
+    document: &Value,
+    place: String,
+    found: &mut Vec<(String, &'a Value)>,
+) {
+    match document {
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                objects(&schema["items"], item, format!("{place}/{i}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            let Some(known) = schema["properties"].as_object() else {
+                return;
+            };
+            // A choice between a text and an object is told without names.
+            if schema["type"] == "object" {
+                found.push((place.clone(), schema));
+            }
+            for (name, value) in fields {
+                objects(&known[name], value, format!("{place}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Documents of each kind, with every object of its schema in one of them.
+fn examples() -> Vec<(&'static str, Value)> {
+    let (digest, key) = ("0".repeat(64), "1".repeat(64));
+    let suite = json!({
+        "schema": "flightproof/witness/1", "cases": [], "suite": {"tests": ["a"]},
+    });
+    let witness = json!({
+        "schema": "flightproof/witness/1", "bin": "a",
+        "cases": [{"id": "a", "stdin": {"base64": "AA=="}, "files": {"a": "b"}, "expect": {"exit": 0}}],
+        "differential": {
+            "inputs": 2, "args": [["{n}"]], "rules": {"n": [{"from": 1, "to": 9}, "x"]},
+            "differs": [{"reason": "r", "where": {"n": "x"}}],
+        },
+        "waivers": [{"mutant": "m", "source": digest, "reason": "r"}],
+    });
+    let policy = json!({
+        "schema": "flightproof/policy/1", "threshold": 1, "required_gates": ["build"],
+        "keys": [key], "allow": {"tests": true}, "require": {"attempts_max": 3},
+        "revocations": {"list": "l", "keys": [key]}, "exceptions": {"keys": [key]},
+        "admission": {"keys": [key]}, "witness": digest, "log": {"key": "k"},
+    });
+    let plan = |source: Value| {
+        json!({
+            "schema": "flightproof/plan/1", "name": "a", "about": "b", "source": source,
+            "change": {"identity": "a <b>"},
+            "generated": [{"name": "a", "argv": ["/usr/bin/python3"], "outputs": ["b"]}],
+            "witness": {"file": "w"}, "policy": {"file": "p"}, "expect": {"verdict": "held"},
+        })
+    };
+    let ends = json!({"baseline": "a", "candidate": "b"});
+    let with = |name: &str| {
+        let mut ends = ends.clone();
+        ends[name] = "c".into();
+        ends
+    };
+    vec![
+        ("witness", witness),
+        ("witness", suite),
+        ("policy", policy),
+        ("plan", plan(json!({"trees": ends}))),
+        ("plan", plan(json!({"git": with("repository")}))),
+        ("plan", plan(json!({"crate": with("name")}))),
+    ]
 }
