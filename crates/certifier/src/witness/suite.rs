@@ -327,6 +327,14 @@ impl Witness {
         }
     }
 
+    /// The package whose tests judge, if the suite names one.
+    pub fn suite_package(&self) -> Option<&str> {
+        match &self.target {
+            super::Target::Suite { package, .. } => package.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The tests, once they were found.
     pub fn tests(&self) -> Option<&TestPlan> {
         self.tests.as_ref()

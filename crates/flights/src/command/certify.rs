@@ -3,7 +3,7 @@
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
 use crate::annotations::{self, Finding, Place};
-use crate::flight::{self, Flown, Host, Order, Parents, Seen};
+use crate::flight::{self, Flown, Host, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Progress, Speak};
@@ -278,8 +278,8 @@ fn fly(
     let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
     open.extend(not_proven(&proven.statement.predicate.inputs));
-    match &args.flight.admit {
-        None => Ok(flown.verdict(Some(certificate.id.to_string()))),
+    let mut verdict = match &args.flight.admit {
+        None => flown.verdict(Some(certificate.id.to_string())),
         Some(branch) => {
             progress.begin("admit");
             // What the policy that it is bound to does not let in later does not come in now.
@@ -298,12 +298,25 @@ fn fly(
             progress.done(&verdict.detail);
             notes.iter().for_each(|note| progress.done(note));
             verdict.notes.extend(notes);
-            Ok(Verdict {
+            Verdict {
                 certificate: Some(certificate.id.to_string()),
                 ..verdict
-            })
+            }
         }
-    }
+    };
+    verdict.notes.extend(within_reach(&order, proven));
+    Ok(verdict)
+}
+
+/// A private witness that lies where candidates are made, though in no tree that was captured.
+fn within_reach(order: &Order, proven: &Proven) -> Option<String> {
+    let private = !proven.statement.predicate.inputs.witness.public;
+    let place = order.witness_place.as_ref().filter(|_| private)?;
+    Some(format!(
+        "the witness lies in the repository's directory ({}): whoever makes candidates there can read it; keep \
+         it outside",
+        escape(place.as_str(), 200)
+    ))
 }
 
 /// What the baseline descends from.

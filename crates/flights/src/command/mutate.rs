@@ -92,16 +92,22 @@ pub(super) fn run(args: &MutateArgs, form: Form) -> Result<Exit, Refusal> {
 }
 
 fn survey(args: &MutateArgs, repository: &Repository) -> Result<Survey, Refusal> {
+    let mut packages = args.packages.clone();
     let oracle = match &args.witness {
         None => Oracle::Tests,
-        Some(path) => Oracle::Witness(Box::new(flight::read_witness(path)?.witness)),
+        Some(path) => {
+            let witness = flight::read_witness(path)?.witness;
+            let own = witness.suite_package().filter(|_| packages.is_empty());
+            packages.extend(own.map(str::to_owned));
+            Oracle::of(witness)
+        }
     };
     let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
     Ok(Survey {
         repo: repository.top.clone(),
         below: repository.below.clone(),
         baseline: args.in_diff.clone(),
-        packages: args.packages.clone(),
+        packages,
         files: args
             .files
             .iter()

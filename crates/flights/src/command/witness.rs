@@ -4,7 +4,7 @@ use super::input;
 use crate::FlightsCode;
 use crate::flight::{self, Host};
 use crate::show::{self, Format, Progress, Speak};
-use crate::survey::{Oracle, Survey, Teeth};
+use crate::survey::{LeftOut, Oracle, Proposal, Survey, Teeth};
 use clap::{Args, Subcommand};
 use flightproof_certifier::witness::{Twins, Witness};
 use flightproof_core::{Exit, Refusal, escape};
@@ -26,8 +26,8 @@ pub(super) enum WitnessCommand {
 pub(super) struct CheckArgs {
     /// The witness.
     file: PathBuf,
-    /// A working directory whose program the cases are tried on: which of them fail, waver, or
-    /// notice no mutant that another case does not notice too.
+    /// A working directory whose program the cases are tried on, or whose tests a suite names: which of
+    /// them fail, waver, or notice no mutant that another does not notice too.
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Mutate only lines that differ from this revision.
@@ -51,6 +51,10 @@ pub(super) struct CheckArgs {
 pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
     let witness = flight::read_witness(&args.file)?.witness;
     let (cases, public, twins) = (witness.cases().len(), witness.is_public(), witness.twins());
+    let judges = match witness.suite() {
+        Some(_) => Judges::Tests,
+        None => Judges::Cases(cases),
+    };
     let teeth = args
         .repo
         .is_some()
@@ -69,7 +73,7 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
             });
             show::print(&document.to_string());
         }
-        Format::Human => lines(cases, public, &twins, teeth.as_ref())
+        Format::Human => lines(judges, public, &twins, teeth.as_ref())
             .iter()
             .for_each(|line| show::print(line)),
     }
@@ -88,14 +92,17 @@ fn teeth(args: &CheckArgs, witness: Witness, format: Format) -> Result<Teeth, Re
     let repo = args.repo.clone().unwrap_or_default();
     input::directory(&repo)?;
     let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
+    let mut packages = args.packages.clone();
+    let own = witness.suite_package().filter(|_| packages.is_empty());
+    packages.extend(own.map(str::to_owned));
     let survey = Survey {
         repo,
         below: None,
         baseline: args.in_diff.clone(),
-        packages: args.packages.clone(),
+        packages,
         files: Vec::new(),
         shard: None,
-        oracle: Oracle::Witness(Box::new(witness)),
+        oracle: Oracle::of(witness),
         jobs: 1,
         lock: args.lock.as_ref().map(read).transpose()?,
         features: Vec::new(),
@@ -124,12 +131,58 @@ fn wrong(twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
     contradictions.chain(flaky).collect()
 }
 
-fn lines(cases: usize, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
+/// What of a witness judges.
+#[derive(Clone, Copy)]
+enum Judges {
+    Cases(usize),
+    /// Those of a suite: how many there are, a tree must say.
+    Tests,
+}
+
+impl Judges {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Cases(_) => "case",
+            Self::Tests => "test",
+        }
+    }
+
+    fn told(self) -> String {
+        match self {
+            Self::Cases(number) => format!("{number} cases"),
+            Self::Tests => "a suite of tests".to_owned(),
+        }
+    }
+
+    /// One that was asked of no mutant.
+    fn missed(self, missed: &LeftOut) -> String {
+        match self {
+            Self::Cases(_) => format!("fails here {}: {}", missed.name, missed.why),
+            Self::Tests => format!(
+                "left out   {}: {}: {}",
+                missed.target, missed.name, missed.why
+            ),
+        }
+    }
+
+    fn all_missed(self, missed: usize) -> String {
+        match self {
+            Self::Cases(cases) => format!(
+                "{missed} of {cases} cases fail on this tree and were asked of no mutant: no fault of the \
+                 witness where the tree is the baseline"
+            ),
+            Self::Tests => format!("{} here judge nothing", show::count(missed, "test")),
+        }
+    }
+}
+
+fn lines(judges: Judges, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
     let who = match public {
         true => "public: its author may have written the program to it",
         false => "private",
     };
-    let mut lines = vec![format!("{cases} cases, {who}")];
+    let noun = judges.noun();
+    let mut lines = vec![format!("{}, {who}", judges.told())];
     for twins in twins.iter().filter(|twins| twins.agree) {
         lines.push(format!(
             "same       {} asks what {} asks",
@@ -140,49 +193,45 @@ fn lines(cases: usize, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -> 
         lines.push("not tried on any program: name one with --repo DIR".to_owned());
         return lines;
     };
-    for missed in &teeth.missed {
-        lines.push(format!("fails here {}: {}", missed.name, missed.why));
-    }
+    lines.extend(teeth.missed.iter().map(|missed| judges.missed(missed)));
     for case in teeth.toothless() {
         lines.push(format!(
-            "no teeth   {case}: it notices no mutant that another case does not notice too"
+            "no teeth   {case}: it notices no mutant that another {noun} does not notice too"
         ));
     }
     let shown = teeth.proposals.iter().take(MAX_SHOWN);
-    lines.extend(shown.map(|proposal| {
-        let reached = match proposal.reached {
-            true => "cases come here, and no answer depends on it",
-            false => "no case comes here",
-        };
-        let input = proposal.input.as_ref();
-        let input = input.map_or_else(String::new, |input| {
-            format!("; a case of this input would notice: {}", input.line())
-        });
-        format!(
-            "missing    {}  in {}: {reached}{input}",
-            escape(&proposal.mutant, 200),
-            escape(&proposal.function, 120)
-        )
-    }));
+    lines.extend(shown.map(|proposal| missing(proposal, noun)));
     if teeth.proposals.len() > MAX_SHOWN {
         lines.push(format!(
-            "and {} more that no case notices (--format json)",
+            "and {} more that no {noun} notices (--format json)",
             teeth.proposals.len() - MAX_SHOWN
         ));
     }
     if !teeth.missed.is_empty() {
-        let missed = teeth.missed.len();
-        lines.push(format!(
-            "{missed} of {cases} cases fail on this tree and were asked of no mutant: no fault of the \
-             witness where the tree is the baseline"
-        ));
+        lines.push(judges.all_missed(teeth.missed.len()));
     }
     lines.push(format!(
-        "{} of {} mutants tried, {} noticed by no case, {} cases without teeth of their own",
+        "{} of {} mutants tried, {} noticed by no {noun}, {} without teeth of their own",
         teeth.tried,
         teeth.mutants,
         teeth.proposals.len(),
-        teeth.toothless().len()
+        show::count(teeth.toothless().len(), noun)
     ));
     lines
+}
+
+fn missing(proposal: &Proposal, noun: &str) -> String {
+    let reached = match proposal.reached {
+        true => format!("{noun}s come here, and no answer depends on it"),
+        false => format!("no {noun} comes here"),
+    };
+    let input = proposal.input.as_ref();
+    let input = input.map_or_else(String::new, |input| {
+        format!("; a case of this input would notice: {}", input.line())
+    });
+    format!(
+        "missing    {}  in {}: {reached}{input}",
+        escape(&proposal.mutant, 200),
+        escape(&proposal.function, 120)
+    )
 }

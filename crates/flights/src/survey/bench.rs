@@ -90,7 +90,7 @@ impl Bench {
                 Answer::Built(programs) => {
                     return Ok(Build {
                         plan,
-                        programs,
+                        programs: oracle.judging(programs)?,
                         rounds,
                         order,
                     });
@@ -192,7 +192,7 @@ impl Order {
         let overlay: BTreeMap<RelPath, Bytes> = plan.overlay.clone();
         let guard = plan.guard.clone();
         Ok(match oracle {
-            Oracle::Tests => Self::Tests(SuiteOrder {
+            Oracle::Tests | Oracle::Suite(_) => Self::Tests(SuiteOrder {
                 prefix: PREFIX.to_owned(),
                 packages: packages.iter().map(|p| p.name.clone()).collect(),
                 features: features.to_vec(),

@@ -3,6 +3,7 @@
 
 use super::bench::{Bench, Build};
 use super::{LeftOut, Oracle};
+use crate::FlightsCode;
 use flightproof_certifier::mutation::{EACH, Fuel, Kill, REACHING, Reach};
 use flightproof_certifier::suite::{self, Heard};
 use flightproof_certifier::{feedback, judge};
@@ -66,6 +67,27 @@ impl Checks {
         if self.tests { "tests" } else { "cases" }
     }
 
+    /// A name that no other has: programs may have tests of one name.
+    pub(super) fn label(&self, check: &Check) -> String {
+        let program = self.programs.get(check.program).filter(|_| self.tests);
+        match program {
+            Some(program) => format!("{}: {}", program.target, check.name),
+            None => check.name.clone(),
+        }
+    }
+
+    /// # Errors
+    /// `NOTHING_JUDGES`.
+    pub(super) fn must_judge(&self) -> Result<(), Refusal> {
+        if !self.all.is_empty() {
+            return Ok(());
+        }
+        let first = self.left_out.first();
+        let first = first.map_or_else(String::new, |l| format!("; {}: {}", l.name, l.why));
+        let detail = format!("{} {}{first}", self.left_out.len(), self.word());
+        Err(FlightsCode::NothingJudges.refuse(detail).into())
+    }
+
     pub(super) fn measure(
         bench: &mut Bench,
         build: &Build,
@@ -75,11 +97,11 @@ impl Checks {
             all: Vec::new(),
             left_out: Vec::new(),
             programs: build.programs.clone(),
-            tests: matches!(oracle, Oracle::Tests),
+            tests: oracle.is_tests(),
             plain: build.plan.viable().next().is_none(),
         };
         let names = match oracle {
-            Oracle::Tests => checks.list(bench, build)?,
+            Oracle::Tests | Oracle::Suite(_) => checks.list(bench, build)?,
             Oracle::Witness(witness) => {
                 let cases = witness.cases().iter();
                 cases.map(|case| (0, case.id.clone())).collect()
@@ -271,7 +293,7 @@ impl Checks {
             return nothing();
         };
         match oracle {
-            Oracle::Tests => {
+            Oracle::Tests | Oracle::Suite(_) => {
                 let args = suite::arguments(names.iter().copied());
                 self.suite_run(built, args, selector, wall_ms)
             }
@@ -322,7 +344,7 @@ impl Checks {
             return Noticed::NotLoaded;
         }
         match oracle {
-            Oracle::Tests => match suite::heard(observation, names.len()) {
+            Oracle::Tests | Oracle::Suite(_) => match suite::heard(observation, names.len()) {
                 Heard::Passed => Noticed::No,
                 Heard::Failed(name) => {
                     let only = match names {

@@ -18,11 +18,13 @@ use crate::{FlightsCode, near, state};
 use bench::{Bench, Build, Supplies};
 use checks::Checks;
 use flightproof_archive::{Workspace, paws};
+use flightproof_certifier::CertifierCode;
 use flightproof_certifier::mutation::MutationPlan;
 use flightproof_certifier::scope::{Member, Scope, members};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::{Case, Witness};
 use flightproof_core::{Refusal, RelPath, escape};
+use flightproof_evidence::TestProgram;
 use flightproof_importer::ImportError;
 use std::path::{Path, PathBuf};
 
@@ -57,15 +59,51 @@ pub struct Survey {
 pub enum Oracle {
     /// The packages' own tests.
     Tests,
+    /// The integration tests of a witness's suite, as they lie in the tree; none named: all of the package.
+    Suite(Vec<String>),
     /// The cases of a witness.
     Witness(Box<Witness>),
 }
 
 impl Oracle {
+    /// What judges by a witness: its cases, or the tests that it names.
+    pub fn of(witness: Witness) -> Self {
+        match witness.suite() {
+            Some(suite) => Self::Suite(suite.tests.clone()),
+            None => Self::Witness(Box::new(witness)),
+        }
+    }
+
+    /// Whether tests judge.
+    pub(super) fn is_tests(&self) -> bool {
+        matches!(self, Self::Tests | Self::Suite(_))
+    }
+
+    /// Those of the built programs that judge.
+    ///
+    /// # Errors
+    /// `SUITE_UNFIT` for a test that the suite names and the package does not have.
+    pub(super) fn judging(&self, all: Vec<TestProgram>) -> Result<Vec<TestProgram>, Refusal> {
+        let Self::Suite(named) = self else {
+            return Ok(all);
+        };
+        let name = |program: &TestProgram| program.target.strip_prefix("test ").map(str::to_owned);
+        let known: Vec<String> = all.iter().filter_map(name).collect();
+        if let Some(missing) = named.iter().find(|named| !known.contains(named)) {
+            let question = near::question(missing, &known);
+            let detail = format!("there is no tests/{}.rs{question}", escape(missing, 80));
+            return Err(CertifierCode::SuiteUnfit.refuse(detail).into());
+        }
+        let judges = |program: &TestProgram| {
+            name(program).is_some_and(|name| named.is_empty() || named.contains(&name))
+        };
+        Ok(all.into_iter().filter(judges).collect())
+    }
+
     /// The case of a name, if there are cases.
     pub(super) fn case(&self, name: &str) -> Option<&Case> {
         match self {
-            Self::Tests => None,
+            Self::Tests | Self::Suite(_) => None,
             Self::Witness(witness) => witness.cases().iter().find(|case| case.id == name),
         }
     }
@@ -73,7 +111,7 @@ impl Oracle {
     /// Its name in reports.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Tests => "tests",
+            Self::Tests | Self::Suite(_) => "tests",
             Self::Witness(_) => "witness",
         }
     }
@@ -139,17 +177,7 @@ impl Survey {
         }
         let supplies = self.supplies(host, &read)?;
         let (bench, built, checks) = self.ready(&supplies, &read, progress)?;
-        if checks.all.is_empty() {
-            let first = checks.left_out.first();
-            let first = first.map_or_else(String::new, |l| format!("; {}: {}", l.name, l.why));
-            return Err(FlightsCode::NothingJudges
-                .refuse(format!(
-                    "{} {}{first}",
-                    checks.left_out.len(),
-                    checks.word()
-                ))
-                .into());
-        }
+        checks.must_judge()?;
         progress.begin("mutants");
         let all = (&supplies, &built, &checks);
         let fates = trial::run(bench, all, &self.oracle, self.jobs, progress)?;
@@ -171,11 +199,15 @@ impl Survey {
         }
         let supplies = self.supplies(host, &read)?;
         let (bench, built, checks) = self.ready(&supplies, &read, progress)?;
+        if self.oracle.is_tests() {
+            checks.must_judge()?;
+        }
         progress.begin("teeth");
         let found = teeth::measure(bench, &built, &checks, &self.oracle, whole, progress)?;
         progress.done(format_args!(
-            "{} cases against {} of {} mutants",
+            "{} {} against {} of {} mutants",
             found.cases.len(),
+            checks.word(),
             found.tried,
             found.mutants
         ));

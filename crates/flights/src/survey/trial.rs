@@ -226,7 +226,7 @@ impl Shared<'_> {
         match noticed {
             Noticed::No => {
                 pending.left.retain(|at| !some.contains(at));
-                if matches!(self.oracle, Oracle::Tests) {
+                if self.oracle.is_tests() {
                     pending.most = (pending.most * GROWTH).min(MAX_NAMED);
                 }
                 return Some(pending);
@@ -245,7 +245,7 @@ impl Shared<'_> {
     fn together(&self, bench: &mut Bench, task: &Task<'_>) -> Result<Vec<Noticed>, Refusal> {
         let numbers: Vec<usize> = task.group.iter().map(|pending| pending.number).collect();
         let mut shared = Vec::new();
-        if matches!(self.oracle, Oracle::Tests) && numbers.len() > 1 {
+        if self.oracle.is_tests() && numbers.len() > 1 {
             shared = self.in_one_start(bench, &task.checks, &numbers)?;
         }
         let mut shared = shared.into_iter();

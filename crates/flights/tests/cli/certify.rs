@@ -247,6 +247,31 @@ fn what_is_wrong_with_a_file_of_the_operator_is_told_with_its_place() {
     assert_snapshot!(told("p.json", policy, "--policy"), @"REFUSED at plan: certifier/POLICY_INVALID: $TREE/p.json: /allow/tests: invalid type: integer `1`, expected a boolean");
 }
 
+/// It is in no tree, and whoever works in the directory reads it all the same.
+#[test]
+fn a_private_witness_in_the_directory_of_the_repository_is_told() {
+    let environment = Environment::with_pricing();
+    let own = fs::read_to_string(workspace().join("flights/witness/pricing.json")).unwrap();
+    let note = "the witness lies in the repository's directory (judge/w.json)";
+    let inside = environment.write("repo/judge/w.json", &own);
+    let run = environment.certify("candidate", &["--witness", &inside]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(run.stdout.contains(note), "{}", run.text);
+    // One that anybody may read, and one elsewhere, need no note.
+    let public = own.replacen('{', "{\"public\": true,", 1);
+    environment.write("repo/judge/w.json", &public);
+    let outside = environment.write("w.json", &own);
+    for witness in [&inside, &outside] {
+        let run = environment.certify("candidate", &["--witness", witness]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(
+            !run.stdout.contains("whoever makes candidates"),
+            "{}",
+            run.text
+        );
+    }
+}
+
 #[test]
 fn a_missing_repository_and_an_unknown_revision_are_usage_errors() {
     let environment = Environment::with_pricing();

@@ -186,3 +186,51 @@ fn neither_other_tests_nor_words_in_place_of_the_harness_pass_for_the_baselines_
         assert!(run.stdout.contains(note), "{name}: {}", run.text);
     }
 }
+
+/// As they lie in the directory, which is the baseline for whoever writes the witness.
+#[test]
+fn the_tests_of_a_suite_are_checked_on_a_working_directory() {
+    let environment = library(TESTS);
+    let own = format!(
+        "{LIBRARY}#[cfg(test)]\nmod tests {{\n    #[test]\n    fn inside() {{\n        assert_eq!(super::total(0), 0);\n    }}\n}}\n"
+    );
+    environment.write("repo/src/lib.rs", &own);
+    let (witness, repo) = (environment.path("suite.json"), environment.path("repo"));
+    let check = [
+        "witness",
+        "check",
+        witness.to_str().unwrap(),
+        "--repo",
+        repo.to_str().unwrap(),
+    ];
+    let run = environment.flights(&check);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let told = [
+        "a suite of tests, private\n",
+        "left out   test api: slow: it is ignored\n",
+        "left out   test api: broken: it fails in the session",
+        "2 tests here judge nothing\n",
+    ];
+    for told in told {
+        assert!(run.stdout.contains(told), "{told}\n{}", run.text);
+    }
+    let run = environment.flights(&[&check[..], &["--format", "json"]].concat());
+    let tree = &run.json()["tree"];
+    let cases = tree["cases"].as_array().unwrap().iter();
+    let tests: BTreeMap<&str, bool> = cases
+        .map(|tooth| (tooth["case"].as_str().unwrap(), tooth["alone"] != 0))
+        .collect();
+    // Unit tests are none of the suite's.
+    let expected = ["test api: few", "test api: many", "test api: too_many"];
+    assert_eq!(tests.keys().copied().collect::<Vec<_>>(), expected);
+    assert!(tests["test api: many"], "{}", run.text);
+    assert_eq!(tree["flaky"], json!([]));
+    // One that is misspelt judges nothing.
+    let text =
+        json!({"schema": "flightproof/witness/1", "suite": {"tests": ["apis"]}, "cases": []});
+    environment.write("suite.json", &text.to_string());
+    let run = environment.flights(&check);
+    assert_eq!(run.code, 20, "{}", run.text);
+    let told = "certifier/SUITE_UNFIT: there is no tests/apis.rs; did you mean api?";
+    assert!(run.stdout.contains(told), "{}", run.text);
+}
