@@ -1,6 +1,7 @@
 //! `flights bundle`: one commit as a bundle, made and checked.
 
 use super::input;
+use super::repository::Repository;
 use crate::flight::WorkDirectory;
 use crate::show::{self, Format};
 use crate::{FlightsCode, near, state};
@@ -22,9 +23,10 @@ const MAX_SHOWN: usize = 2048;
 pub(super) enum BundleCommand {
     /// Write one commit on a baseline as a bundle of at most 128 KiB.
     Create {
-        /// Directory of the repository. Nothing of it is executed or obeyed.
+        /// Directory of the repository, of which nothing is executed or obeyed; default: the one that the
+        /// current directory lies in.
         #[arg(long, value_name = "DIR")]
-        repo: PathBuf,
+        repo: Option<PathBuf>,
         /// Commit the change is based on.
         #[arg(long, value_name = "REV")]
         baseline: String,
@@ -47,9 +49,10 @@ pub(super) enum BundleCommand {
     Check {
         /// The bundle.
         file: PathBuf,
-        /// Directory of the repository that has the baseline.
+        /// Directory of the repository that has the baseline; default: the one that the current directory
+        /// lies in.
         #[arg(long, value_name = "DIR")]
-        repo: PathBuf,
+        repo: Option<PathBuf>,
         /// Commit the change must be based on.
         #[arg(long, value_name = "REV")]
         baseline: String,
@@ -104,7 +107,7 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
             rules,
         } => {
             let outputs = (output.as_path(), changeset.as_deref());
-            create(repo, (baseline, head), *squash, outputs, rules)?
+            create(repo.as_deref(), (baseline, head), *squash, outputs, rules)?
         }
         BundleCommand::Check {
             file,
@@ -112,14 +115,19 @@ pub(super) fn run(command: &BundleCommand, format: Format) -> Result<Exit, Refus
             baseline,
             changeset,
             rules,
-        } => check((file, changeset.as_deref()), repo, baseline, rules)?,
+        } => check(
+            (file, changeset.as_deref()),
+            repo.as_deref(),
+            baseline,
+            rules,
+        )?,
     };
     report.print(format);
     Ok(Exit::Passed)
 }
 
 fn create(
-    repo: &Path,
+    repo: Option<&Path>,
     (baseline, head): (&str, &str),
     squash: bool,
     (output, beside): (&Path, Option<&Path>),
@@ -128,7 +136,7 @@ fn create(
     if let Some(beside) = beside {
         input::apart(output, &[beside])?;
     }
-    let desk = Desk::open(repo)?;
+    let desk = Desk::open(&Repository::of(repo)?.top)?;
     let grants = rules.grants_unjudged();
     let request = CaptureRequest {
         name: "",
@@ -169,12 +177,12 @@ fn create(
 
 fn check(
     files: (&Path, Option<&Path>),
-    repo: &Path,
+    repo: Option<&Path>,
     baseline: &str,
     rules: &RuleArgs,
 ) -> Result<Report, Refusal> {
     let luggage = Luggage::read(files)?;
-    let desk = Desk::open(repo)?;
+    let desk = Desk::open(&Repository::of(repo)?.top)?;
     let grants = rules.grants_unjudged();
     let arrival = Arrival {
         parcel: luggage.parcel(),

@@ -2,6 +2,7 @@
 
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
+use super::repository::Repository;
 use crate::annotations::{self, Finding, Place};
 use crate::flight::{self, Flown, Host, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
@@ -17,15 +18,17 @@ use flightproof_certifier::narrowing::Narrowing;
 use flightproof_core::{Code as _, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use std::path::{Path, PathBuf};
 
+/// What a repository without a name is called.
+const UNNAMED: &str = "repository";
 /// Most bytes of a text that a mutant changes.
 const MAX_TEXT: usize = 60;
 
 /// `flights certify`.
 #[derive(Args)]
 pub(super) struct CertifyArgs {
-    /// Directory of the repository.
+    /// Directory of the repository; default: the one that the current directory lies in.
     #[arg(long, value_name = "DIR")]
-    pub(super) repo: PathBuf,
+    pub(super) repo: Option<PathBuf>,
     /// Commit the change is based on.
     #[arg(long, value_name = "REV")]
     pub(super) baseline: String,
@@ -53,7 +56,7 @@ pub(super) struct FlightArgs {
     #[command(flatten)]
     trial: TrialArgs,
     /// Move this branch from the baseline to the certified commit if everything holds.
-    #[arg(long, value_name = "BRANCH")]
+    #[arg(long, value_name = "BRANCH", requires = "repo")]
     admit: Option<String>,
     #[command(flatten)]
     pub(super) signer: SignerArgs,
@@ -248,7 +251,10 @@ fn findings(verdict: &Verdict, seen: &Seen) -> Vec<Finding> {
 /// The repository's name on the certificate.
 fn label(args: &CertifyArgs) -> String {
     let name = args.flight.name.clone();
-    name.unwrap_or_else(|| directory_name(&args.repo))
+    name.unwrap_or_else(|| match Repository::of(args.repo.as_deref()) {
+        Ok(repository) => directory_name(&repository.top),
+        Err(_) => UNNAMED.to_owned(),
+    })
 }
 
 /// The verdict of a flight that was not refused. What its certificate does not prove goes to `open`.
@@ -336,7 +342,8 @@ fn parents(args: &CertifyArgs, own: &PublicKey) -> Result<Parents, Refusal> {
 
 fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     let ends = (args.baseline.as_str(), args.candidate.as_str());
-    let mut order = args.flight.trial.order(&label(args), &args.repo, ends)?;
+    let repo = Repository::of(args.repo.as_deref())?.top;
+    let mut order = args.flight.trial.order(&label(args), &repo, ends)?;
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
@@ -356,5 +363,5 @@ fn directory_name(repo: &Path) -> String {
         .canonicalize()
         .ok()
         .and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
-    name.unwrap_or_else(|| "repository".to_owned())
+    name.unwrap_or_else(|| UNNAMED.to_owned())
 }

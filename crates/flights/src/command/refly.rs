@@ -2,6 +2,7 @@
 
 use super::bundle::Desk;
 use super::certify::{self, CertifyArgs, FlightArgs};
+use super::repository::Repository;
 use super::{input, key};
 use crate::show::Form;
 use clap::Args;
@@ -19,9 +20,10 @@ pub(super) struct ReflyArgs {
     /// Commit to fly it on: one that its baseline leads to.
     #[arg(long, value_name = "REV")]
     onto: String,
-    /// Directory of the repository, which has the certified commit.
+    /// Directory of the repository, which has the certified commit; default: the one that the current
+    /// directory lies in.
     #[arg(long, value_name = "DIR")]
-    repo: PathBuf,
+    repo: Option<PathBuf>,
     /// The new baseline's certificate, and those it builds on (repeatable): all of them, down to the one
     /// without a parent.
     #[arg(long = "parent", value_name = "CERT")]
@@ -42,13 +44,14 @@ pub(super) struct ReflyArgs {
 /// else is a verdict.
 pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
     let ends = certified(args)?;
+    let repo = Repository::of(args.repo.as_deref())?.top;
     let candidate = {
-        let desk = Desk::open(&args.repo)?;
+        let desk = Desk::open(&repo)?;
         replay(&desk.git, &desk.host, ends, &args.onto, desk.work.path())
             .map_err(|e| desk.told(e))?
     };
     let order = CertifyArgs {
-        repo: args.repo.clone(),
+        repo: Some(repo),
         baseline: args.onto.clone(),
         candidate: candidate.to_string(),
         narrow: Vec::new(),

@@ -94,6 +94,42 @@ fn a_repository_is_found_from_a_directory_in_it_and_from_nowhere_else() {
     let exported = ["cert", "verify", &certificate, "--subject", "."];
     let told = from("work", &exported);
     assert!(!told.stdout.contains("NOT_A_REPOSITORY"), "{}", told.text);
+    // What makes certificates and bundles finds it too; what moves a branch wants it named.
+    let witness = workspace().join("flights/witness/pricing.json");
+    let witness = witness.to_str().unwrap();
+    let ends = [
+        "--baseline",
+        "main",
+        "--candidate",
+        "candidate",
+        "--witness",
+        witness,
+    ];
+    let out = text("other");
+    let certify = [&["certify"], &ends[..], &["--out", &out]].concat();
+    let bundle = text("c.bundle");
+    let create = [
+        "bundle",
+        "create",
+        "--baseline",
+        "main",
+        "--head",
+        "candidate",
+        "-o",
+        &bundle,
+    ];
+    let plain = |args: &[&str]| {
+        let mut command = environment.command(args);
+        command.current_dir(environment.path("repo/src"));
+        environment.run(&mut command)
+    };
+    for command in [&certify[..], &create] {
+        let run = plain(command);
+        assert_eq!(run.code, 0, "{}", run.text);
+    }
+    let moving = plain(&[&certify[..], &["--admit", "main"]].concat());
+    assert_eq!((moving.code, moving.stdout.as_str()), (2, ""));
+    assert!(moving.stderr.contains("--repo"), "{}", moving.text);
     let suggested = from("repo/src", &review);
     assert!(
         suggested.stdout.contains("--repo .. --branch"),

@@ -2,6 +2,7 @@
 //! certificate claims.
 
 use super::super::certify::TrialArgs;
+use super::super::repository::Repository;
 use super::{envelope, public_keys};
 use crate::FlightsCode;
 use crate::flight::{self, Flown, Opening, Order, Parents};
@@ -26,9 +27,10 @@ pub(in super::super) struct RecertifyArgs {
     /// `opening.json` of the flight: without it nobody can tell the witness that judged.
     #[arg(long, value_name = "FILE")]
     opening: PathBuf,
-    /// Directory of a repository that has the certified commit.
+    /// Directory of a repository that has the certified commit; default: the one that the current directory
+    /// lies in.
     #[arg(long, value_name = "DIR")]
-    repo: PathBuf,
+    repo: Option<PathBuf>,
     /// A certificate that the baseline builds on (repeatable), as it was given to the flight.
     #[arg(long = "parent", value_name = "CERT")]
     parents: Vec<PathBuf>,
@@ -140,9 +142,10 @@ fn order(args: &RecertifyArgs, claimed: &Statement, opening: &Opening) -> Result
     let inputs = &claimed.predicate.inputs;
     let request = &inputs.request;
     let ends = (request.baseline.to_string(), request.head.to_string());
+    let repo = Repository::of(args.repo.as_deref())?.top;
     let mut order = args
         .trial
-        .order(&request.repository, &args.repo, (&ends.0, &ends.1))?;
+        .order(&request.repository, &repo, (&ends.0, &ends.1))?;
     order.plan = request.plan.clone();
     order.attempt = request.attempt;
     order.admit = match &claimed.predicate.admission {
