@@ -81,16 +81,17 @@ pub(crate) fn unread(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// The refusal of a revision, with the branches and tags that may have been meant.
+/// The refusal of a revision or a branch that is not there, with those that may have been meant.
 pub(crate) fn revision(refusal: Refusal, git: &Git, repository: &Host) -> Refusal {
-    if refusal.code() != ImporterCode::UnknownRevision.explanation().code {
+    let unknown = [ImporterCode::UnknownRevision, ImporterCode::BranchMissing];
+    if !unknown
+        .map(|code| code.explanation().code)
+        .contains(&refusal.code())
+    {
         return refusal;
     }
-    let word = refusal
-        .detail
-        .split(['~', '^', '@'])
-        .next()
-        .unwrap_or_default();
+    let word = refusal.detail.split(['~', '^', '@']).next();
+    let word = word.unwrap_or_default().trim_start_matches("refs/heads/");
     // A repository that does not tell its names is no reason to tell less.
     let known = repository.names(git).unwrap_or_default();
     let question = question(word, known);

@@ -26,15 +26,24 @@ pub fn interrupt(state_dir: &Path) -> Result<(), SessionError> {
 pub fn check() -> Result<(), SessionError> {
     match TOLD.load(Ordering::SeqCst) {
         false => Ok(()),
-        true => Err(SessionCode::Interrupted.refuse("SIGINT")),
+        true => Err(interrupted()),
     }
 }
 
-/// What a session answered. That one which was killed did not answer is no fault of its own; that something
-/// is left of it is one.
+fn interrupted() -> SessionError {
+    SessionCode::Interrupted.refuse("SIGINT")
+}
+
+/// What a session answered, or that the process was told to stop.
 pub(crate) fn instead<T>(answer: Result<T, SessionError>) -> Result<T, SessionError> {
+    told(TOLD.load(Ordering::SeqCst), answer)
+}
+
+/// That a session which was killed did not answer is no fault of its own; that something is left of it is
+/// one.
+fn told<T>(stop: bool, answer: Result<T, SessionError>) -> Result<T, SessionError> {
     match answer {
-        Err(failed) if failed.code != SessionCode::Leak => Err(check().err().unwrap_or(failed)),
+        Err(failed) if stop && failed.code != SessionCode::Leak => Err(interrupted()),
         answer => answer,
     }
 }
@@ -45,17 +54,17 @@ mod tests {
 
     #[test]
     fn who_was_told_to_stop_hears_of_that_and_of_leaks_alone() {
-        let lost = || Err::<(), _>(SessionCode::SessionLost.refuse(""));
-        let leak = || Err::<(), _>(SessionCode::Leak.refuse(""));
-        let code = |answer: Result<(), SessionError>| answer.unwrap_err().code;
-        assert_eq!(check(), Ok(()));
-        assert_eq!(code(instead(lost())), SessionCode::SessionLost);
-        interrupt(Path::new("/nonexistent")).unwrap();
-        assert_eq!(code(check()), SessionCode::Interrupted);
-        assert_eq!(code(instead(lost())), SessionCode::Interrupted);
-        assert_eq!(code(instead(leak())), SessionCode::Leak);
-        assert_eq!(instead(Ok(1)), Ok(1));
-        // For the other tests of this process.
-        TOLD.store(false, Ordering::SeqCst);
+        let failed = |code: SessionCode| Err::<(), _>(code.refuse(""));
+        let heard = |stop: bool, code: SessionCode| told(stop, failed(code)).unwrap_err().code;
+        assert_eq!(
+            heard(false, SessionCode::SessionLost),
+            SessionCode::SessionLost
+        );
+        assert_eq!(
+            heard(true, SessionCode::SessionLost),
+            SessionCode::Interrupted
+        );
+        assert_eq!(heard(true, SessionCode::Leak), SessionCode::Leak);
+        assert_eq!(told(true, Ok(1)), Ok(1));
     }
 }

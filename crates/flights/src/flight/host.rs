@@ -8,7 +8,9 @@ use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
 use flightproof_evidence::{Attestation, Captured, Package};
 use flightproof_frame::protocol::CrateFile;
-use flightproof_importer::{self as importer, Admitted, CaptureRequest, Clearance, Git, Grants};
+use flightproof_importer::{
+    self as importer, Admitted, CaptureRequest, Clearance, Git, Grants, ImportError,
+};
 use flightproof_ledger::Ledger;
 use flightproof_session::lease::{Leases, Reaper};
 use flightproof_session::local::{AgentFile, RunnerProgram};
@@ -192,14 +194,17 @@ impl Host {
     /// `ALREADY_ADMITTED`, and the importer's for a branch that cannot be moved.
     pub fn check_open(&self, order: &Order, branch: &str) -> Result<(), Refusal> {
         let repository = self.repository(order)?;
+        let told = |refused: ImportError| near::revision(refused.into(), &self.git, &repository);
         let commit = |revision: &str| repository.resolve(&self.git, revision);
-        let ends = (commit(&order.baseline)?, commit(&order.candidate)?);
-        if commit(&format!("refs/heads/{branch}")) == Ok(ends.1) {
+        let baseline = commit(&order.baseline).map_err(told)?;
+        let candidate = commit(&order.candidate).map_err(told)?;
+        if commit(&format!("refs/heads/{branch}")) == Ok(candidate) {
             return Err(FlightsCode::AlreadyAdmitted
-                .refuse(format!("{} is at {}", escape(branch, MAX_NAME), ends.1))
+                .refuse(format!("{} is at {candidate}", escape(branch, MAX_NAME)))
                 .into());
         }
-        Ok(importer::check_open(&self.git, &repository, branch, ends)?)
+        let ends = (baseline, candidate);
+        importer::check_open(&self.git, &repository, branch, ends).map_err(told)
     }
 
     /// Refuses a branch that could not move from an order's baseline, whatever came.

@@ -599,4 +599,11 @@ fn a_wrong_command_line_is_told_in_the_form_that_was_asked_for() {
     let form = environment.flights(&["doctor", "--format", "sarif"]);
     assert_eq!(form.code, 2);
     assert_eq!(form.json()["code"], "flights/FORMAT_UNSUPPORTED");
+    let before = environment.flights(&["--format", "sarif", "doctor"]);
+    assert_eq!(before.json(), form.json());
+    // A word that is no form of any command is told those of this one.
+    let unknown = environment.flights(&["doctor", "--format", "xml"]);
+    assert_eq!(unknown.code, 2);
+    let told = unknown.json()["detail"].as_str().unwrap().to_owned();
+    assert!(told.ends_with("[possible values: human, json]"), "{told}");
 }

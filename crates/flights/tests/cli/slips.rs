@@ -105,6 +105,8 @@ fn what_is_nearly_there_is_suggested() {
         ("certify --baseline main --candidate candidate --witness witnes.json --out out --repo repo".into(), "witness.json"),
         (format!("{certify} --baseline main --candidate candidate --policy polcy.json"), "policy.json"),
         ("mutate --repo repo --oracle tests --list --in-diff candidat".into(), "candidate"),
+        (format!("{certify} --baseline mian --candidate candidate --admit main"), "main"),
+        (format!("{certify} --baseline main --candidate candidate --admit mian"), "main"),
         ("mutate --repo repo --list --package pircing".into(), "pricing"),
         ("bundle create --repo repo --baseline mian --head candidate -o some".into(), "main"),
         ("cert verify some --key key.pub --subject candidte --repo repo --policy policy.json".into(), "candidate"),
