@@ -32,10 +32,10 @@ fn main() {
         None => tempfile::tempdir(),
     };
     let folder = folder.unwrap();
-    let mut rounds: Vec<[Duration; 3]> = (0..ROUNDS)
+    let mut rounds: Vec<[Duration; 4]> = (0..ROUNDS)
         .map(|round| commits(&folder.path().join(format!("round-{round}"))))
         .collect();
-    let [row, bare, ours] = [0, 1, 2].map(|side| {
+    let [row, rows, bare, ours] = [0, 1, 2, 3].map(|side| {
         rounds.sort_unstable_by_key(|times| times[side]);
         rounds[ROUNDS / 2][side]
     });
@@ -45,8 +45,9 @@ fn main() {
     let relayed = relay(folder.path());
     // Microseconds by name, for `scripts/bench-peers ledger`.
     println!(
-        "{{\"bare_row\":{:.2},\"bare_commit\":{:.2},\"commit\":{:.2},\"grouped_commit\":{:.2},\"replay\":{:.2},\"open\":{:.2},\"lookup\":{:.2},\"relay\":{:.2}}}",
+        "{{\"bare_row\":{:.2},\"bare_rows\":{:.2},\"bare_commit\":{:.2},\"commit\":{:.2},\"grouped_commit\":{:.2},\"replay\":{:.2},\"open\":{:.2},\"lookup\":{:.2},\"relay\":{:.2}}}",
         micros(row),
+        micros(rows),
         micros(bare),
         micros(ours),
         micros(grouped),
@@ -73,18 +74,23 @@ fn serve(w: &Writing<'_>, n: u32) -> Result<Received, flightproof_ledger::Ledger
 }
 
 /// What each side does: a database that takes the request and its answer alone; one that takes the
-/// same rows as the ledger, its head with them, byte for byte as long and with one index; the ledger. In
-/// turns of a few commits, so that all three meet the same disk.
-fn commits(state: &Path) -> [Duration; 3] {
+/// same rows as the ledger, its head with them, byte for byte as long and found by key alone; one that has
+/// the ledger's other index as well, and so writes what the ledger writes; the ledger. In turns of a few
+/// commits, so that all four meet the same disk.
+fn commits(state: &Path) -> [Duration; 4] {
     let mut ledger = Ledger::open(state).unwrap();
     let row = bare(&state.join("row.sqlite"));
     let rows = bare(&state.join("rows.sqlite"));
-    let mut times = [Duration::ZERO; 3];
+    let both = bare(&state.join("both.sqlite"));
+    both.execute_batch("CREATE UNIQUE INDEX numbers ON requests (number)")
+        .unwrap();
+    let mut times = [Duration::ZERO; 4];
     for turn in 0..COMMITS / TURN {
         let keys = turn * TURN..(turn + 1) * TURN;
         times[0] += timed(|| keys.clone().for_each(|n| commit_row(&row, n)));
         times[1] += timed(|| keys.clone().for_each(|n| commit_rows(&rows, n)));
-        times[2] += timed(|| {
+        times[2] += timed(|| keys.clone().for_each(|n| commit_rows(&both, n)));
+        times[3] += timed(|| {
             for n in keys.clone() {
                 ledger.write(|w| serve(w, n)).unwrap();
             }
@@ -128,7 +134,9 @@ fn commit_rows(database: &rusqlite::Connection, n: u32) {
     let tx = database.unchecked_transaction().unwrap();
     let (key, body) = (key(n), vec![7; BODY]);
     let request = Digest::of(key.as_str().as_bytes());
-    let (number, seal) = (i64::from(n) << 40, i64::from(n) << 7);
+    // Scattered, as the ledger's are.
+    let number = i64::from_le_bytes(*request.as_bytes().first_chunk().unwrap());
+    let seal = i64::from(n) << 7;
     tx.prepare_cached(
         "INSERT INTO requests (number, key, request, state, answer, seal)
          VALUES (?1, ?2, ?3, 'answered', ?4, ?5)",
