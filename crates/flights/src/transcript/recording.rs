@@ -9,6 +9,7 @@ use flightproof_core::{Digest, Refusal, escape};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A verified recording: canonical lines, whole chain, every invoke answered once, and a root that
 /// the recorder signed.
@@ -52,9 +53,39 @@ pub enum Answer {
 #[derive(Debug)]
 pub(super) enum Shelf {
     /// Files of a directory.
-    Directory(PathBuf),
+    Directory(Directory),
     /// In memory, each held against its name.
     Memory(BTreeMap<Digest, Vec<u8>>),
+}
+
+/// A directory of blobs. A recording refers to small ones over and over, such as an empty output.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Small ones that were read, each held against its name.
+    small: Mutex<BTreeMap<Digest, Vec<u8>>>,
+}
+
+impl Directory {
+    /// Largest blob that is kept in bytes.
+    const SMALL: u64 = 64 << 10;
+
+    fn at(path: PathBuf) -> Self {
+        let small = Mutex::default();
+        Self { path, small }
+    }
+
+    fn read(&self, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = small.get(digest).filter(|bytes| bytes.len() as u64 == len) {
+            return Ok(bytes.clone());
+        }
+        let bytes = read_blob(&self.path, digest, len)?;
+        if len <= Self::SMALL {
+            small.insert(*digest, bytes.clone());
+        }
+        Ok(bytes)
+    }
 }
 
 impl Transcript {
@@ -69,7 +100,7 @@ impl Transcript {
             Ok(found) if found.is_file() => portable::read(path, recorders),
             _ => {
                 let lines = read_lines(path)?;
-                let shelf = Shelf::Directory(path.join("blobs"));
+                let shelf = Shelf::Directory(Directory::at(path.join("blobs")));
                 Self::verify(lines, shelf, &path.display().to_string(), recorders)
             }
         }
@@ -138,7 +169,7 @@ impl Transcript {
     /// That they are missing, or others than its name says.
     pub fn blob(&self, digest: &Digest, len: u64) -> Result<Vec<u8>, String> {
         match &self.shelf {
-            Shelf::Directory(directory) => read_blob(directory, digest, len),
+            Shelf::Directory(directory) => directory.read(digest, len),
             Shelf::Memory(blobs) => match blobs.get(digest) {
                 Some(bytes) if bytes.len() as u64 == len => Ok(bytes.clone()),
                 Some(_) => Err(format!("blob {digest} has another length")),
