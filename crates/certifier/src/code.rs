@@ -238,7 +238,7 @@ flightproof_core::refusal_codes! {
             "no case of the witness failed on the baseline", "the policy wants a fix to fix something, and nothing shows that this commit does", "add a case that the baseline answers wrongly, or leave require.failed_on_baseline out of the policy";
         /// More attempts than the policy lets.
         AttemptsTooMany = "ATTEMPTS_TOO_MANY", Policy,
-            "it was tried too often", "each refusal tells a little of the witness, and whoever may try without end learns all of it", "have a person look at what was refused; the count begins anew when a commit of the repository is let in";
+            "it was tried too often", "each refusal tells a little of the witness, and whoever may try without end learns all of it", "have a person look at what was refused; the count begins anew when a commit of the repository is let in, which a policy of more attempts can do, or with another name for the repository (--name), which stands on the certificate";
         /// Code came along that nothing compiled.
         UncompiledNotAllowed = "UNCOMPILED_NOT_ALLOWED", Policy,
             "lines came along that no build compiled and no case ran", "somebody granted them when the commit flew, and the policy does not let that count", "set allow.not_compiled if such paths are reviewed otherwise, or have them come in a commit of their own";

@@ -366,6 +366,15 @@ fn shown(digest: Option<Digest>) -> String {
     digest.map_or_else(|| "none".to_owned(), |digest| digest.to_string())
 }
 
+/// The first thing that a policy has against a statement, whoever signed it and whatever tree is at hand.
+/// An exception may excuse it still.
+pub fn objection(statement: &Statement, policy: &Policy) -> Option<CertifierError> {
+    objections(statement, policy)
+        .into_iter()
+        .next()
+        .map(|(refusal, _)| refusal)
+}
+
 /// Everything the policy has against a statement, in order, each with its gate if it is about one.
 fn objections(statement: &Statement, policy: &Policy) -> Vec<(CertifierError, Option<Gate>)> {
     let inputs = &statement.predicate.inputs;
