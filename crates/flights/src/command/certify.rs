@@ -15,11 +15,15 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certification::MutantFate;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
+use flightproof_certifier::verify::objection;
 use flightproof_core::{Code as _, Digest, Exit, Refusal, RelPath, Verdict, escape};
+use flightproof_evidence::Change;
 use std::path::{Path, PathBuf};
 
 /// What a repository without a name is called.
 const UNNAMED: &str = "repository";
+/// Most files that are gone and named.
+const MAX_GONE: usize = 5;
 /// Most bytes of a text that a mutant changes.
 const MAX_TEXT: usize = 60;
 
@@ -100,8 +104,8 @@ pub(super) struct TrialArgs {
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
-    /// Policy the certificate is bound to: its digest stands on it, no branch moves (--admit) unless the
-    /// policy is satisfied, and an import holds it against the policy it is given.
+    /// Policy the certificate is bound to: its digest stands on it, no branch moves (--admit) and the status is
+    /// not 0 unless it is satisfied, and an import holds it against the policy it is given.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Lock file for a tree without one.
@@ -186,7 +190,7 @@ pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
     let mut progress = Progress::new(Speak::to(form));
     let mut open = Vec::new();
     let (verdict, exit) = match fly(args, &mut progress, &mut open) {
-        Ok(verdict) => (verdict, Exit::Passed),
+        Ok(ended) => ended,
         Err(refusal) => {
             let (name, candidate) = (label(args), &args.candidate);
             let refusal = log::refused(progress.stage(), refusal, &name, candidate);
@@ -257,12 +261,13 @@ fn label(args: &CertifyArgs) -> String {
     })
 }
 
-/// The verdict of a flight that was not refused. What its certificate does not prove goes to `open`.
+/// The verdict of a flight that was not refused, and how the program ends. What its certificate does not
+/// prove goes to `open`.
 fn fly(
     args: &CertifyArgs,
     progress: &mut Progress,
     open: &mut Vec<String>,
-) -> Result<Verdict, Refusal> {
+) -> Result<(Verdict, Exit), Refusal> {
     let key = key::signer(&args.flight.signer)?;
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
@@ -284,8 +289,19 @@ fn fly(
     let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
     open.extend(not_proven(&proven.statement.predicate.inputs));
+    open.extend(gone(&proven.captured.changes));
+    let mut exit = Exit::Passed;
     let mut verdict = match &args.flight.admit {
-        None => flown.verdict(Some(certificate.id.to_string())),
+        None => {
+            let mut verdict = flown.verdict(Some(certificate.id.to_string()));
+            let bound = order.bound.as_ref();
+            if let Some(refusal) = bound.and_then(|policy| objection(&proven.statement, policy)) {
+                let note = format!("the policy does not let it in: {refusal}");
+                verdict.notes.push(note);
+                exit = Refusal::from(refusal).exit();
+            }
+            verdict
+        }
         Some(branch) => {
             progress.begin("admit");
             // What the policy that it is bound to does not let in later does not come in now.
@@ -311,7 +327,29 @@ fn fly(
         }
     };
     verdict.notes.extend(within_reach(&order, proven));
-    Ok(verdict)
+    Ok((verdict, exit))
+}
+
+/// Files that the commit takes away. Nothing need notice that a document is gone.
+fn gone(changes: &[Change]) -> Option<String> {
+    let gone = changes.iter().filter(|change| change.new.is_none());
+    let mut names: Vec<String> = gone
+        .map(|change| escape(change.path.as_str(), 200))
+        .collect();
+    let count = names.len();
+    names.truncate(MAX_GONE);
+    (count > 0).then(|| {
+        let more = if count > MAX_GONE { ", …" } else { "" };
+        let files = if count == 1 {
+            "file that is"
+        } else {
+            "files that are"
+        };
+        format!(
+            "that nobody misses the {count} {files} gone: {}{more}",
+            names.join(", ")
+        )
+    })
 }
 
 /// A private witness that lies where candidates are made, though in no tree that was captured.

@@ -100,7 +100,7 @@ impl Environment {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn commit(&self, message: &str) {
+    pub(crate) fn commit(&self, message: &str) {
         self.git(&["add", "--all", "--force"]);
         self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);
     }

@@ -253,6 +253,39 @@ fn a_policy_that_is_named_decides_before_a_branch_moves() {
         // What was proven is there: only the branch is not.
         assert!(environment.path("out/certificate.dsse.json").exists());
     }
+    // Without a branch as well, whoever asks for a policy is told; who signs beside us is another matter.
+    for (policy, code) in [
+        (POLICY.replace("\"threshold\":1", "\"threshold\":2"), 0),
+        (
+            POLICY.replace("\"allow\"", "\"repository\":\"another\",\"allow\""),
+            13,
+        ),
+    ] {
+        let policy = environment.write("strict.json", &policy);
+        let run = environment.certify("candidate", &["--policy", &policy]);
+        assert_eq!(run.code, code, "{}", run.text);
+        assert!(run.stdout.contains("HELD: "), "{}", run.text);
+        let told = run
+            .stdout
+            .contains("the policy does not let it in: certifier/REPOSITORY_MISMATCH");
+        assert_eq!(told, code == 13, "{}", run.text);
+    }
+}
+
+#[test]
+fn files_that_a_commit_takes_away_are_named() {
+    let environment = workspace();
+    environment.write("repo/NOTES.md", "Rates are reviewed in May.\n");
+    environment.commit("Notes");
+    branch(
+        &environment,
+        "tidy",
+        &[FIX, ("NOTES.md", "Rates are reviewed in May.\n", "")],
+    );
+    let run = environment.certify("tidy", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let told = "that nobody misses the 1 file that is gone: NOTES.md";
+    assert!(run.stdout.contains(told), "{}", run.text);
 }
 
 #[test]

@@ -151,26 +151,25 @@ fn the_workflow_certifies_what_a_pull_request_brings() {
     environment.git(&["checkout", "--quiet", "pull"]);
     environment.git(&["commit", "--quiet", "--allow-empty", "-m", "Second"]);
     environment.git(&["checkout", "--quiet", "main"]);
+    // The base has moved: what came in since must not be taken back.
+    fs::write(environment.path("repo/SECURITY.md"), "Tell us.\n").unwrap();
+    environment.git(&["add", "SECURITY.md"]);
+    environment.git(&["commit", "--quiet", "-m", "How to tell us"]);
     let from = workspace();
     let judge = environment.path("work/judge");
-    for folder in [
-        "flights/witness",
-        "fixtures/tariff",
-        "flights/recordings/honest-library.flight",
-    ] {
-        crate::environment::copy(&from.join(folder), &judge.join(folder));
-    }
-    for file in [
-        "flights/honest-library.toml",
-        "flights/recordings/recorder.pub",
-    ] {
-        fs::copy(from.join(file), judge.join(file)).unwrap();
-    }
+    fs::create_dir_all(judge.join("flights/witness")).unwrap();
     fs::copy(
         from.join("flights/witness/pricing.json"),
         judge.join("flights/witness/main.json"),
     )
     .unwrap();
+    fs::write(
+        judge.join("policy.json"),
+        r#"{"schema":"flightproof/policy/1","threshold":1,"required_gates":["correctness","mutation"]}"#,
+    )
+    .unwrap();
+    let key = environment.state().join("keys/flightproof.pem.pub");
+    fs::copy(key, judge.join("key.pub")).unwrap();
     let steps = steps("docs/ci/flightproof.yml");
     assert_eq!(steps.len(), 4, "{steps:?}");
     let (base, head) = (
@@ -178,17 +177,22 @@ fn the_workflow_certifies_what_a_pull_request_brings() {
         environment.git(&["rev-parse", "pull"]),
     );
     let script = format!(
-        "git clone -q ../repo candidate\nexport BASE={base} HEAD={head}\n{}",
+        "git clone -q ../repo candidate\nexport BASE={base} HEAD={head} WITNESS=judge/flights/witness/main.json\n{}",
         steps.join("\n")
     );
     let output = shell(&environment, &script);
     assert_done(&output);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        said.contains("::notice title=flights::1 passed, 0 failed"),
-        "{said}"
-    );
     assert!(said.contains("HELD: "), "{said}");
+    assert!(said.contains("ACCEPTED: "), "{said}");
+    let candidate = environment.path("work/candidate");
+    let kept = ["show", "flightproof-candidate:SECURITY.md"];
+    let kept = Command::new("git")
+        .arg("-C")
+        .arg(candidate)
+        .args(kept)
+        .output();
+    assert_eq!(kept.unwrap().stdout, b"Tell us.\n");
     assert!(environment.path("work/report.html").exists());
     assert!(
         environment
