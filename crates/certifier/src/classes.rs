@@ -241,7 +241,7 @@ pub(crate) fn compiled_with(
         Language::C => named(name).then_some(Silence::CompiledData),
         Language::Go if matches!(name, "go.mod" | "go.sum" | "go.work") => Some(Silence::Manifest),
         Language::Go => named("go:embed").then_some(Silence::CompiledData),
-        Language::JavaScript => name
+        Language::JavaScript | Language::TypeScript => name
             .to_ascii_lowercase()
             .ends_with(".json")
             .then_some(Silence::CompiledData),

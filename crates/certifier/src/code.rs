@@ -37,7 +37,7 @@ flightproof_core::refusal_codes! {
             "a changed source file shows a reader something else than the compiler sees", "invisible, reordering or foreign-looking characters can hide what a change does", "write the character as an escape such as \\u{200d}, and names in ASCII";
         /// A text that a compiler could read in another way than the checks.
         SourceAmbiguous = "SOURCE_AMBIGUOUS", Input,
-            "a changed source file can be read in two ways", "a compiler might run what the checks took for a comment or a text", "write the place that is named plainly: no trigraph, no spliced line, no escape in a name, UTF-8 alone, one kind of indentation";
+            "a changed source file can be read in two ways", "a compiler might run what the checks took for a comment or a text", "write the place that is named plainly: no trigraph, no spliced line, no escape in a name, UTF-8 alone, one kind of indentation; end a statement of TypeScript with a semicolon, and begin its types on the line of what they belong to";
         /// A changed Rust file nested too deeply for a parser.
         SourceTooDeep = "SOURCE_TOO_DEEP", Input,
             "a changed source file is nested too deeply", "parsers descend once for each level, and such a text can end them", "split the expression, type or chain at the place that is named";

@@ -3,14 +3,65 @@
 use super::{Certification, Failure, Step, turns::Trying, turns::turns};
 use crate::CertifierCode;
 use crate::judge::{self, Gate};
+use crate::languages::Rewrites;
 use crate::mutation::{Fate, Kill, Operator};
-use flightproof_core::{Bytes, Refusal, RelPath};
+use flightproof_core::{Bytes, Digest, Refusal, RelPath, escape};
 use flightproof_evidence::BuildAnswer;
 use std::collections::BTreeMap;
 
 impl Certification<'_> {
-    /// The first of all builds, if there is a mutant.
+    /// The first of all builds: of forms with types and without, if there are any.
     pub(super) fn first_build(&mut self) -> Step {
+        let own = self.built.as_ref().map(|built| built.sha256);
+        self.next_form(0, own)
+    }
+
+    fn next_form(&mut self, form: usize, like: Option<Digest>) -> Step {
+        let forms = self.rewrites.as_ref().map_or(0, |all| all.forms().len());
+        match form < forms {
+            true => Step::BuildForm { form, like },
+            false => self.first_mutant(),
+        }
+    }
+
+    /// What was taken for types is none of the program: without it, the same program comes out.
+    pub(super) fn form_built(
+        &mut self,
+        form: usize,
+        like: Option<Digest>,
+        answer: BuildAnswer,
+    ) -> Result<Step, Failure> {
+        let forms = self.rewrites.as_ref().map(Rewrites::forms);
+        let shape = forms.and_then(|forms| forms.get(form).copied());
+        let leads = shape.is_some_and(|shape| shape.leads);
+        let refusal = match answer {
+            BuildAnswer::Built(built) if leads || like == Some(built.sha256) => {
+                return Ok(self.next_form(form + 1, Some(built.sha256)));
+            }
+            BuildAnswer::Built(_) | BuildAnswer::Failed { .. } => {
+                let files = shape.into_iter().flat_map(|shape| shape.texts.keys());
+                let files: Vec<String> = files.map(|path| escape(path.as_str(), 200)).collect();
+                let of = shape.map_or("", |shape| shape.of);
+                CertifierCode::SourceAmbiguous
+                    .refuse(format_args!(
+                        "{} of {of}: without what the grammar takes for types it is another program",
+                        files.join(", ")
+                    ))
+                    .into()
+            }
+            limit => match judge::built(limit, &self.captured.changes) {
+                Err(refusal) => refusal,
+                Ok(_) => return Ok(self.first_mutant()),
+            },
+        };
+        Err(Failure {
+            gate: Gate::Mutation,
+            refusal,
+        })
+    }
+
+    /// The first build of a turn, if there is a mutant.
+    fn first_mutant(&mut self) -> Step {
         let mutants: Vec<usize> = self.plan.viable().collect();
         if mutants.is_empty() {
             return Step::Done;

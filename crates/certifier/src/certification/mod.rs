@@ -150,6 +150,12 @@ enum Step {
     BuildMutants {
         round: u32,
     },
+    /// The build of one form of the tree, with types or without.
+    BuildForm {
+        form: usize,
+        /// The program that came of what this is held against.
+        like: Option<Digest>,
+    },
     /// The build of one mutant, where each is a build of its own.
     BuildOne {
         turn: usize,
@@ -282,6 +288,10 @@ impl<'a> Certification<'a> {
             Step::Pass { order, at, .. } => order
                 .get(*at)
                 .map(|case| Ask::Run(Box::new(case_run(self.witness, *case, CANDIDATE, None)))),
+            Step::BuildForm { form, .. } => {
+                let texts = self.rewrites.as_ref()?.forms().get(*form)?.texts.clone();
+                Some(Ask::Compile(Box::new(self.order(MUTANTS, texts))))
+            }
             Step::BuildOne { turn } => {
                 let overlay = self.overlay_of(*self.turns.get(*turn)?);
                 Some(Ask::Compile(Box::new(self.order(MUTANTS, overlay))))
@@ -311,6 +321,7 @@ impl<'a> Certification<'a> {
             Step::Pass { number: 0, .. } => Gate::Correctness,
             Step::Pass { .. } => Gate::Determinism,
             Step::BuildMutants { .. }
+            | Step::BuildForm { .. }
             | Step::BuildOne { .. }
             | Step::Try { .. }
             | Step::Compare(_)
@@ -341,6 +352,9 @@ impl<'a> Certification<'a> {
             }
             (Step::BuildMutants { round }, Told::Compiled(answer)) => {
                 self.mutants_built(round, answer)?
+            }
+            (Step::BuildForm { form, like }, Told::Compiled(answer)) => {
+                self.form_built(form, like, answer)?
             }
             (Step::BuildOne { turn }, Told::Compiled(answer)) => self.one_built(turn, answer)?,
             (Step::Try { turn, at }, Told::Ran(observation)) => {

@@ -60,12 +60,12 @@ impl Finder<'_> {
                 };
                 self.python_body(operator, body, text, whole);
             }
-            Language::Python | Language::JavaScript if !block => {
+            Language::Python | Language::JavaScript | Language::TypeScript if !block => {
                 let none = self.syntax.language.grammar().no_value.to_owned();
                 self.offer(operator, self.range(body), none, whole);
             }
             _ if self.syntax.inner(body).is_empty() => {}
-            Language::JavaScript => {
+            Language::JavaScript | Language::TypeScript => {
                 self.offer(
                     operator,
                     start..start,

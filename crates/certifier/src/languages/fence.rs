@@ -94,7 +94,7 @@ fn refused(syntax: &Syntax<'_>, token: &tokens::Token) -> Option<CertifierCode> 
     match syntax.language {
         Language::C => c(syntax, token, kind, said),
         Language::Go => go(syntax, token, said),
-        Language::JavaScript => javascript(syntax, token, said),
+        Language::JavaScript | Language::TypeScript => javascript(syntax, token, said),
         Language::Python => python(syntax, token, kind, said),
     }
 }

@@ -55,7 +55,8 @@ impl Language {
         match self {
             Self::C => &C,
             Self::Go => &GO,
-            Self::JavaScript => &JAVASCRIPT,
+            // One has kinds of nodes that the other never has.
+            Self::JavaScript | Self::TypeScript => &JAVASCRIPT,
             Self::Python => &PYTHON,
         }
     }
@@ -211,6 +212,7 @@ static GO: Grammar = Grammar {
 static JAVASCRIPT: Grammar = Grammar {
     blocks: &["statement_block", "class_body", "switch_body"],
     statements: &[
+        "abstract_class_declaration",
         "break_statement",
         "class_declaration",
         "class_static_block",
@@ -228,6 +230,7 @@ static JAVASCRIPT: Grammar = Grammar {
         "labeled_statement",
         "lexical_declaration",
         "method_definition",
+        "public_field_definition",
         "return_statement",
         "switch_case",
         "switch_default",
@@ -261,6 +264,7 @@ static JAVASCRIPT: Grammar = Grammar {
         ("assignment_expression", "right"),
         ("variable_declarator", "value"),
         ("field_definition", "value"),
+        ("public_field_definition", "value"),
     ],
     choices: &["if_statement", "ternary_expression"],
     loops: &["while_statement", "do_statement", "for_statement"],

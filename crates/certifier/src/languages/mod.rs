@@ -22,6 +22,7 @@ mod plan;
 mod syntax;
 mod text;
 mod tokens;
+mod types;
 
 #[cfg(test)]
 mod tests;
@@ -43,22 +44,30 @@ pub enum Language {
     JavaScript,
     /// Python.
     Python,
+    /// TypeScript, for Node, which takes its types off.
+    TypeScript,
 }
+
+const ALL: [Language; 5] = [
+    Language::C,
+    Language::Go,
+    Language::JavaScript,
+    Language::Python,
+    Language::TypeScript,
+];
 
 impl Language {
     /// The language that a toolchain of this name builds.
     pub fn of_toolchain(name: &str) -> Option<Self> {
-        let all = [Self::C, Self::Go, Self::JavaScript, Self::Python];
-        all.into_iter()
+        ALL.into_iter()
             .find(|language| language.toolchain() == name)
     }
 
     /// The language of a set of operators; none for Rust's.
     pub(crate) fn of_operators(set: &str) -> Option<Self> {
-        let all = [Self::C, Self::Go, Self::JavaScript, Self::Python];
         let (toolchain, version) = set.rsplit_once('-')?;
         let number = version.bytes().all(|b| b.is_ascii_digit());
-        all.into_iter()
+        ALL.into_iter()
             .find(|language| language.toolchain() == toolchain && number)
     }
 
@@ -69,6 +78,7 @@ impl Language {
             Self::Go => "go",
             Self::JavaScript => "node",
             Self::Python => "python",
+            Self::TypeScript => "typescript",
         }
     }
 
@@ -79,6 +89,7 @@ impl Language {
             Self::Go => "go-1",
             Self::JavaScript => "node-1",
             Self::Python => "python-1",
+            Self::TypeScript => "typescript-1",
         }
     }
 
@@ -91,6 +102,7 @@ impl Language {
             Self::Go => extension == "go",
             Self::JavaScript => matches!(extension, "js" | "cjs" | "mjs"),
             Self::Python => matches!(extension, "py" | "pyw"),
+            Self::TypeScript => matches!(extension, "ts" | "cts" | "mts"),
         }
     }
 
@@ -109,8 +121,12 @@ impl Language {
         match self {
             Self::C => name.ends_with(".c") && !path.as_str().starts_with("src/"),
             Self::Go => name.ends_with("_test.go"),
-            Self::JavaScript => {
-                folders.any(|folder| matches!(folder, ".git" | "test" | "tests" | "node_modules"))
+            Self::JavaScript | Self::TypeScript => {
+                // A file of declarations has no code, and nothing loads one.
+                let declares = self == Self::TypeScript && stem.ends_with(".d");
+                declares
+                    || folders
+                        .any(|folder| matches!(folder, ".git" | "test" | "tests" | "node_modules"))
             }
             Self::Python => {
                 !name.ends_with(".py")
@@ -136,7 +152,7 @@ impl Language {
                     && said.contains("goroutine ")
                     && (said.contains("panic: ") || said.contains("fatal error: "))
             }
-            Self::JavaScript => code != 0 && said.contains("\nNode.js v"),
+            Self::JavaScript | Self::TypeScript => code != 0 && said.contains("\nNode.js v"),
             Self::Python => code == 1 && said.contains("Traceback (most recent call last)"),
         }
     }

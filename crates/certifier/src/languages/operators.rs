@@ -3,6 +3,7 @@
 use super::Language;
 use super::numbers::{float, integers};
 use super::syntax::Syntax;
+use super::types::Sort;
 use crate::mutation::{LineIndex, Operator};
 use flightproof_core::escape;
 use std::collections::BTreeSet;
@@ -98,9 +99,11 @@ impl Finder<'_> {
     /// Whether a rule of its own says of the place that no mutant can show what it does.
     fn is_placed(&self, node: usize) -> bool {
         let named = ["import_spec", "preproc_include"];
-        std::iter::once(node)
-            .chain(self.syntax.around(node))
-            .any(|at| self.hidden.contains(&at) || named.contains(&self.syntax.kind(at)))
+        let typed = self.syntax.sorts[node] != Sort::Code;
+        typed
+            || std::iter::once(node)
+                .chain(self.syntax.around(node))
+                .any(|at| self.hidden.contains(&at) || named.contains(&self.syntax.kind(at)))
     }
 
     fn node(&mut self, node: usize) {
@@ -339,7 +342,8 @@ impl Finder<'_> {
     /// A loop over something, over nothing.
     fn iterated(&mut self, node: usize) {
         let over = match (self.syntax.language, self.syntax.kind(node)) {
-            (Language::Python, "for_statement") | (Language::JavaScript, "for_in_statement") => {
+            (Language::Python, "for_statement")
+            | (Language::JavaScript | Language::TypeScript, "for_in_statement") => {
                 self.syntax.part(node, "right")
             }
             _ => None,

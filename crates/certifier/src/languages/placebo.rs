@@ -5,6 +5,7 @@ use super::bodies::is_simple;
 use super::operators::is_docstring;
 use super::plan::Edited;
 use super::syntax::Syntax;
+use super::types::Sort;
 use crate::mutation::LineIndex;
 use flightproof_core::Digest;
 use std::collections::BTreeSet;
@@ -56,7 +57,7 @@ pub(super) fn placebos(
 /// that changed.
 fn scattered(edited: &Edited<'_>) -> Replacements {
     let syntax = &edited.syntax;
-    if syntax.language != Language::JavaScript {
+    if !matches!(syntax.language, Language::JavaScript | Language::TypeScript) {
         return Vec::new();
     }
     let touched = edited.edited();
@@ -86,8 +87,9 @@ fn has_room(syntax: &Syntax<'_>, at: usize) -> bool {
                 && (kind.ends_with("_statement") || kind.ends_with("_declaration"))
                 && kind != "fallthrough_statement"
         }
-        Language::JavaScript => {
+        Language::JavaScript | Language::TypeScript => {
             matches!(parent, "statement_block" | "program")
+                && syntax.sorts[at] == Sort::Code
                 && (kind.ends_with("_statement") || kind.ends_with("_declaration"))
                 && !is_directive(syntax, at)
         }
@@ -120,7 +122,7 @@ pub(super) fn canary(edited: &Edited<'_>, seed: &[u8; 32]) -> Option<Replacement
             ),
         ),
         Language::Go => (end, "\nfunc init() { panic(0) }\n".to_owned()),
-        Language::JavaScript => {
+        Language::JavaScript | Language::TypeScript => {
             let top = syntax.inner(0).into_iter();
             let first = top.into_iter().find(|at| !is_directive(syntax, *at))?;
             (

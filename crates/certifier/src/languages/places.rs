@@ -410,7 +410,7 @@ fn acts_outside(language: Language, said: &str) -> bool {
     let names = match language {
         Language::C => C_EFFECTS,
         Language::Go => GO_EFFECTS,
-        Language::JavaScript => JS_EFFECTS,
+        Language::JavaScript | Language::TypeScript => JS_EFFECTS,
         Language::Python => PYTHON_EFFECTS,
     };
     has(names, said)

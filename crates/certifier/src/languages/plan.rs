@@ -6,6 +6,7 @@ use super::placebo::{Replacements, canary, placebos};
 use super::places::{Around, Places, Statement};
 use super::syntax::Syntax;
 use super::tokens::{self, Token, Touched};
+use super::types;
 use crate::classes::compiled_with;
 use crate::mutation::{
     Fate, Kill, LineIndex, Mutant, MutationPlan, Silence, Unjudged, Unmutated, id_of,
@@ -85,6 +86,20 @@ pub(crate) struct Rewrites {
     placebos: Vec<Rewrite>,
     canaries: Vec<Rewrite>,
     statements: Vec<(RelPath, Statement)>,
+    bare: BTreeMap<RelPath, Bytes>,
+    /// The same of the baseline's texts, and those as they were.
+    bare_before: BTreeMap<RelPath, Bytes>,
+    before: BTreeMap<RelPath, Bytes>,
+}
+
+/// What stands in the tree for a build that says whether types are only types.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form<'a> {
+    pub(crate) texts: &'a BTreeMap<RelPath, Bytes>,
+    /// Where these texts come from, for people.
+    pub(crate) of: &'static str,
+    /// Whether the next form must be the same program; otherwise this must be that of the last.
+    pub(crate) leads: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -106,6 +121,21 @@ impl Rewrites {
     /// The file that a canary stands in.
     pub(crate) fn canary_of(&self, canary: usize) -> Option<&RelPath> {
         self.canaries.get(canary).map(|rewrite| &rewrite.file)
+    }
+
+    /// The changed files without what was taken for types, and the baseline's with it and without, where
+    /// there is something of the kind.
+    pub(crate) fn forms(&self) -> Vec<Form<'_>> {
+        let form = |texts, of, leads| Form { texts, of, leads };
+        let forms = [
+            form(&self.bare, "the change", false),
+            form(&self.before, "the baseline", true),
+            form(&self.bare_before, "the baseline", false),
+        ];
+        forms
+            .into_iter()
+            .filter(|form| !form.texts.is_empty())
+            .collect()
     }
 
     /// The file with one mutant in it.
@@ -194,6 +224,9 @@ pub(crate) fn plan(
             placebos: Vec::new(),
             canaries: Vec::new(),
             statements: Vec::new(),
+            bare: BTreeMap::new(),
+            bare_before: BTreeMap::new(),
+            before: BTreeMap::new(),
         },
         plan: MutationPlan::of_rewrites(seed, language.operator_set()),
     };
@@ -249,6 +282,7 @@ impl Making {
         self.rewrites
             .texts
             .insert(path.clone(), edited.syntax.text.to_owned());
+        self.forms(edited);
         if places.code.is_empty() {
             return Ok(());
         }
@@ -278,6 +312,22 @@ impl Making {
         }
         self.plan.code.insert(path, places.code);
         Ok(())
+    }
+
+    fn forms(&mut self, edited: &Edited<'_>) {
+        let path = || edited.path.clone();
+        let rewrites = &mut self.rewrites;
+        if let Some(bare) = types::bare(&edited.syntax) {
+            rewrites.bare.insert(path(), Bytes(bare.into_bytes()));
+        }
+        // What was taken away there is no change only if it was nothing but a type.
+        let old = edited.old.as_ref().map(|(old, _)| old);
+        if let Some((old, bare)) = old.and_then(|old| Some((old, types::bare(old)?))) {
+            rewrites.before.insert(path(), old.text.as_bytes().into());
+            rewrites
+                .bare_before
+                .insert(path(), Bytes(bare.into_bytes()));
+        }
     }
 
     fn mutants(&mut self, edited: &Edited<'_>, made: &[Found]) -> Result<(), CertifierError> {

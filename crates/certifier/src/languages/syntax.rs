@@ -1,6 +1,7 @@
 //! The one way a stranger's text in another language reaches a parser: bounded in size and work, free
 //! of what the parser and a compiler could read in two ways, and without any error.
 
+use super::types::{self, Sort};
 use super::{Language, text};
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::{RelPath, escape};
@@ -40,6 +41,8 @@ pub(super) struct Syntax<'a> {
     pub(super) language: Language,
     pub(super) text: &'a str,
     pub(super) nodes: Vec<Node>,
+    /// What each node is to the program.
+    pub(super) sorts: Vec<Sort>,
 }
 
 impl<'a> Syntax<'a> {
@@ -58,10 +61,12 @@ impl<'a> Syntax<'a> {
             let why = "the parser did not come to an end with it";
             unreadable(path, 1, why)
         })?;
+        let nodes = nodes(language, path, &tree)?;
         let syntax = Self {
             language,
             text,
-            nodes: nodes(language, path, &tree)?,
+            sorts: types::sorts(language, text, &nodes),
+            nodes,
         };
         text::unambiguous(&syntax, path)?;
         Ok(syntax)
@@ -133,12 +138,13 @@ pub(super) fn is_comment(kind: &str) -> bool {
 }
 
 fn grammar(language: Language) -> &'static tree_sitter::Language {
-    static GRAMMARS: [OnceLock<tree_sitter::Language>; 4] = [const { OnceLock::new() }; 4];
+    static GRAMMARS: [OnceLock<tree_sitter::Language>; 5] = [const { OnceLock::new() }; 5];
     let (at, grammar) = match language {
         Language::C => (0, tree_sitter_c::LANGUAGE),
         Language::Go => (1, tree_sitter_go::LANGUAGE),
         Language::JavaScript => (2, tree_sitter_javascript::LANGUAGE),
         Language::Python => (3, tree_sitter_python::LANGUAGE),
+        Language::TypeScript => (4, tree_sitter_typescript::LANGUAGE_TYPESCRIPT),
     };
     GRAMMARS[at].get_or_init(|| grammar.into())
 }

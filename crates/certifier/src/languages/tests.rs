@@ -1,4 +1,5 @@
 mod hostile;
+mod types;
 
 use super::plan::Edited;
 use super::syntax::Syntax;
@@ -8,13 +9,15 @@ use crate::mutation::{MutationPlan, Silence};
 use crate::samples::{captured, change};
 use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
-use Language::{C, Go, JavaScript, Python};
+use Language::{C, Go, JavaScript, Python, TypeScript};
 
-const ALL: [(Language, &str, &str); 4] = [
+const ALL: [(Language, &str, &str); 5] = [
     (C, "src/a.c", C_TEXT),
     (Go, "cmd/a/main.go", GO_TEXT),
     (JavaScript, "a.js", JS_TEXT),
     (Python, "a.py", PYTHON_TEXT),
+    // What has no types is the same in both.
+    (TypeScript, "a.ts", JS_TEXT),
 ];
 
 const C_TEXT: &str = r#"#include <stdio.h>

@@ -35,8 +35,9 @@ fn doubtful(language: Language, index: usize, line: &str) -> Option<&'static str
         .then_some("a trigraph"),
         Language::Go => None,
         // A comment in a script of the web, and no comment to the grammar.
-        Language::JavaScript => (line.contains("<!--") || line.contains("-->"))
-            .then_some("a mark that begins a comment in some readings"),
+        Language::JavaScript | Language::TypeScript => (line.contains("<!--")
+            || line.contains("-->"))
+        .then_some("a mark that begins a comment in some readings"),
         Language::Python => {
             let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
             let indent = line.get(..indent).unwrap_or_default();

@@ -1,7 +1,9 @@
 //! The text of a file as a sequence of tokens, and which of them a change touched. White space and
-//! comments are no tokens: whoever only moves those has changed nothing.
+//! comments are no tokens, and neither are types that leave no trace: whoever only moves those has
+//! changed nothing.
 
 use super::syntax::{Syntax, is_comment};
+use super::types::{self, Sort};
 use crate::matching::matches;
 use flightproof_core::Digest;
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +32,8 @@ pub(super) fn tokens(syntax: &Syntax<'_>) -> Vec<Token> {
     while at < syntax.nodes.len() {
         let node = &syntax.nodes[at];
         first[at] = tokens.len();
-        let whole = node.children.is_empty() || is_verbatim(node.kind);
+        let erased = syntax.sorts[at] == Sort::Erased;
+        let whole = node.children.is_empty() || is_verbatim(node.kind) || erased;
         if !whole {
             at += 1;
             continue;
@@ -39,7 +42,7 @@ pub(super) fn tokens(syntax: &Syntax<'_>) -> Vec<Token> {
         // What no node stands for is code all the same.
         gap(syntax, at, end..inside.start, &first, &mut tokens);
         end = end.max(inside.end);
-        if !is_comment(node.kind) && !inside.is_empty() {
+        if !is_comment(node.kind) && !inside.is_empty() && !erased {
             push(syntax, at, inside.clone(), &first, &mut tokens);
         }
         at += 1;
@@ -105,7 +108,7 @@ fn push(
     let kinds = syntax
         .around(node)
         .take_while(|above| Some(*above) != block)
-        .map(|above| syntax.kind(above));
+        .filter_map(|above| types::plain(syntax.kind(above)));
     let mut key = vec![syntax.kind(node)];
     key.extend(kinds);
     let place = Digest::of(key.join("/").as_bytes());

@@ -37,6 +37,7 @@ fn language(path: &RelPath) -> &'static str {
         "c" | "h" => "c",
         "go" => "go",
         "cjs" | "js" => "javascript",
+        "cts" | "mts" | "ts" => "typescript",
         "py" => "python",
         _ => "rust",
     }

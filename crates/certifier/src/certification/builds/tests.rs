@@ -23,7 +23,7 @@ enum Held {
 }
 
 fn held(order: &BuildOrder) -> (Held, String) {
-    let texts: Vec<String> = order.overlay.values().map(text).collect();
+    let texts: Vec<String> = order.overlay.values().map(text_of).collect();
     let text = texts.concat();
     let held = match text.as_str() {
         "" => Held::Tree,
@@ -34,7 +34,7 @@ fn held(order: &BuildOrder) -> (Held, String) {
     (held, text)
 }
 
-fn text(bytes: &Bytes) -> String {
+fn text_of(bytes: &Bytes) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -65,6 +65,10 @@ fn crash() -> Observation {
 }
 
 fn witness(waivers: &str) -> Witness {
+    witness_in("python", waivers)
+}
+
+fn witness_in(language: &str, waivers: &str) -> Witness {
     let case = |n: u32, out: u32| {
         format!(
             r#"{{"id":"n{n}","args":["{n}"],"stdin":"","files":{{}},"env":{{}},"expect":{{"exit":0,"stdout":"{out}\n"}}}}"#
@@ -72,7 +76,7 @@ fn witness(waivers: &str) -> Witness {
     };
     let cases = [case(3, 3), case(4, 8), case(0, 0), case(9, 18)].join(",");
     let text = format!(
-        r#"{{"schema":"flightproof/witness/1","bin":"p","language":"python","cases":[{cases}],"waivers":[{waivers}]}}"#
+        r#"{{"schema":"flightproof/witness/1","bin":"p","language":"{language}","cases":[{cases}],"waivers":[{waivers}]}}"#
     );
     Witness::parse(text.as_bytes()).unwrap()
 }
@@ -286,4 +290,64 @@ fn a_language_without_operators_is_refused() {
     let made = Certification::new(&captured, &tree, &witness, [1; 32]);
     let refused = made.err().unwrap().refusal;
     assert_eq!(refused.code(), "certifier/WITNESS_INVALID");
+}
+
+/// Flies a change of nothing but a type, in a session that gives this program for each build beside the
+/// candidate's; it takes no type off.
+fn fly_types(builds: impl Fn(&str) -> Option<Digest>) -> Result<Judgement, Failure> {
+    let text = |of: &str| format!("const f = (n: {of}) => n;\nconsole.log(f(1));\n");
+    let (old, new) = (text("any"), text("number"));
+    let change = change("p.ts", Some(old.as_bytes()), Some(new.as_bytes()));
+    let captured = captured(vec![change]);
+    let witness = witness_in("typescript", "");
+    let path: RelPath = "p.ts".parse().unwrap();
+    let tree: Tree<'_> = [(&path, new.as_bytes())].into_iter().collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [1; 32])?;
+    while let Some(ask) = machine.ask() {
+        let told = match ask {
+            Ask::Compile(order) => {
+                let text: String = order.overlay.values().map(text_of).collect();
+                let head = text.split(" =>").next().unwrap_or_default();
+                let program = builds(head);
+                let mut answer = built(&order, program.is_some());
+                if let (BuildAnswer::Built(built), Some(program)) = (&mut answer, program) {
+                    built.sha256 = program;
+                }
+                Told::Compiled(answer)
+            }
+            Ask::Run(run) => Told::Ran(right(run.args[0].parse().unwrap())),
+        };
+        machine.tell(told)?;
+    }
+    machine.finish()
+}
+
+#[test]
+fn what_is_taken_for_types_must_leave_the_same_program() {
+    const FORMS: [&str; 4] = [
+        "",
+        "const f = (n        )",
+        "const f = (n: any)",
+        "const f = (n     )",
+    ];
+    let (now, before) = (Some(Digest::of(b"now")), Some(Digest::of(b"before")));
+    let honest = |head: &str| match FORMS.iter().position(|form| *form == head) {
+        Some(0 | 1) => now,
+        Some(_) => before,
+        None => panic!("{head}"),
+    };
+    let judgement = fly_types(honest).unwrap();
+    assert!(!judgement.gates.contains(&Gate::Mutation));
+    assert_eq!(judgement.mutation.lines.inert, 1);
+    for (form, of) in [(1, "the change"), (3, "the baseline")] {
+        for other in [None, Some(Digest::of(b"another"))] {
+            let flown = fly_types(|head| match head == FORMS[form] {
+                true => other,
+                false => honest(head),
+            });
+            assert_eq!(code(&flown), (Gate::Mutation, "certifier/SOURCE_AMBIGUOUS"));
+            let detail = flown.unwrap_err().refusal.detail;
+            assert!(detail.starts_with(&format!("p.ts of {of}: ")), "{detail}");
+        }
+    }
 }

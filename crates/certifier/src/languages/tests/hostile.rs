@@ -190,8 +190,16 @@ fn what_sees_or_makes_code_is_refused_in_changed_tokens_and_nowhere_else() {
             Go => ("a/a.go", go(line)),
             JavaScript => ("a.js", format!("{line}\n")),
             Python => ("a.py", format!("{line}\n")),
+            TypeScript => ("a.ts", format!("{line}\n")),
         };
         assert_eq!(fenced(language, path, None, &text), Some(code), "{line}");
+        if language == JavaScript {
+            assert_eq!(
+                fenced(TypeScript, "a.ts", None, &text),
+                Some(code),
+                "{line}"
+            );
+        }
         // What the baseline has is not the candidate's, whatever else changes.
         let more = format!("{text}\n");
         assert_eq!(fenced(language, path, Some(&text), &more), None, "{line}");
