@@ -216,7 +216,7 @@ fn what_a_manifest_says_is_never_more_than_a_name() {
     assert_snapshot!(init().text, @"
     exit 2
     --- stdout
-    REFUSED at init: flights/NOTHING_TO_INIT: $TREE/repo has no Cargo.toml; for Python, C, Go or Node write the witness by hand (docs/howto.md)
+    REFUSED at init: flights/NOTHING_TO_INIT: $TREE/repo has no Cargo.toml; for Python, C, Go, JavaScript or TypeScript write the witness by hand (docs/howto.md)
       hint: name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR
     ");
     // An escape sequence, a quote that would end the plan's string, and a path are no names.

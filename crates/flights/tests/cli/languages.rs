@@ -5,7 +5,7 @@ use crate::lines::claim;
 use crate::verify::{POLICY, verify};
 use std::collections::BTreeMap;
 
-/// The pricing program in C or Python; `main` is its baseline.
+/// The pricing program in C, Python or TypeScript; `main` is its baseline.
 fn pricing(language: &str) -> Environment {
     let environment = Environment::new();
     let keys = environment.flights(&["key", "new", "--no-passphrase"]);
@@ -239,4 +239,79 @@ fn a_module_that_nothing_imports_is_not_judged_by_what_it_does_not_do() {
         "{}",
         run.text
     );
+}
+
+/// The honest change, and changes of nothing but types: Node takes them off, and so nothing is mutated.
+#[test]
+fn types_are_taken_off_and_certify_without_mutants() {
+    let environment = pricing("typescript");
+    let run = certify(&environment, "typescript", "candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(claim(&environment, "mutation/method"), "build-per-mutant");
+    assert_eq!(claim(&environment, "mutation/operatorSet"), "typescript-1");
+    environment.git(&["merge", "--quiet", "--ff-only", "candidate"]);
+    let types = [
+        (
+            "type Cents = number;",
+            "type Cents = number & { unit?: 'cents' };",
+        ),
+        ("10 | 100", "number"),
+        ("(quantity): Cents", "(quantity: number): number"),
+        ("0 as Cents", "0"),
+    ];
+    edited(&environment, "typescript", "types", &types);
+    let run = certify(&environment, "typescript", "types", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(
+        run.stdout.contains("no changed line is mutable"),
+        "{}",
+        run.text
+    );
+}
+
+/// Each is code to Node and a type to somebody who reads, or the other way round.
+#[test]
+fn what_only_looks_like_a_type_is_refused() {
+    let environment = pricing("typescript");
+    environment.git(&["merge", "--quiet", "--ff-only", "candidate"]);
+    let types = "type From = 10 | 100;";
+    let full = "const full = quantity * UNIT;";
+    for (branch, from, to, code) in [
+        (
+            "name",
+            types,
+            "let type = 0, seen = 1;\ntype\nseen = 0;\ntype From = 10 | 100;",
+            "mutation: certifier/MUTANTS_SURVIVED",
+        ),
+        (
+            "word",
+            types,
+            "let abstract = 1;\nabstract\nclass From { n = 1; }",
+            "mutation: certifier/SOURCE_AMBIGUOUS",
+        ),
+        (
+            "apart",
+            full,
+            "const full = quantity * UNIT\n  const other = exports.price as Price\n  (quantity)",
+            "mutation: certifier/SOURCE_AMBIGUOUS",
+        ),
+        (
+            "broken",
+            full,
+            "const same = (() => { return <\n  T,>(n: T): T => n; })();\n  const full = same(quantity * UNIT);",
+            "mutation: certifier/SOURCE_AMBIGUOUS",
+        ),
+        (
+            "made",
+            types,
+            "enum From { Ten = 10, Hundred = 100 }",
+            "build: certifier/BUILD_FAILED",
+        ),
+    ] {
+        edited(&environment, "typescript", branch, &[(from, to)]);
+        let run = certify(&environment, "typescript", branch, &[]);
+        assert_eq!(run.code, 10, "{branch} {}", run.text);
+        let refused = format!("REFUSED at {code}");
+        assert!(run.stdout.contains(&refused), "{branch} {}", run.text);
+    }
 }

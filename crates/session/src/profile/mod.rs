@@ -15,17 +15,19 @@ use std::collections::BTreeMap;
 /// Schema of a profile.
 const SCHEMA: &str = "flightproof/toolchain/1";
 /// Every profile, by name.
-const PROFILES: [(&str, &str); 5] = [
+const PROFILES: [(&str, &str); 6] = [
     ("c", include_str!("../../profiles/c.toml")),
     ("go", include_str!("../../profiles/go.toml")),
     ("node", include_str!("../../profiles/node.toml")),
     ("python", include_str!("../../profiles/python.toml")),
     ("rust", include_str!("../../profiles/rust.toml")),
+    ("typescript", include_str!("../../profiles/typescript.toml")),
 ];
 /// Programs of ours that a build uses.
-const HELPERS: [(&str, &str); 2] = [
+const HELPERS: [(&str, &str); 3] = [
     ("bundle.py", include_str!("../../profiles/bundle.py")),
     ("freeze.py", include_str!("../../profiles/freeze.py")),
+    ("launch.c", include_str!("../../profiles/launch.c")),
 ];
 /// Most diagnostics of one build.
 const MAX_DIAGNOSTICS: usize = 400;

@@ -25,7 +25,10 @@ fn every_profile_is_read_whole_and_named_for_its_file() {
     }
     let refused = Profile::named("cobol").unwrap_err();
     assert_eq!(refused.code, SessionCode::ProfileUnknown);
-    assert_eq!(refused.detail, "cobol; known are c, go, node, python, rust");
+    assert_eq!(
+        refused.detail,
+        "cobol; known are c, go, node, python, rust, typescript"
+    );
 }
 
 #[test]
@@ -66,6 +69,19 @@ fn a_toolchain_that_is_missing_strange_or_too_old_is_named_with_its_cure() {
         ("node", "v18.20.4", true),
         ("node", "v16.20.2", false),
         ("node", "node: not found", false),
+        ("typescript", "v22.18.0", true),
+        ("typescript", "v24.19.0", true),
+        (
+            "typescript",
+            "v20.20.2, which takes no types off: 0.0",
+            false,
+        ),
+        (
+            "typescript",
+            "v23.4.0, which takes no types off: 0.0",
+            false,
+        ),
+        ("typescript", "", false),
         ("rust", "rustc 1.95.0 (59807616e 2026-04-14)", true),
         ("rust", "rustc 1.70.0 (90c541806 2023-05-31)", false),
     ];
@@ -86,6 +102,7 @@ fn what_would_have_to_be_fetched_is_refused_and_its_twin_is_not() {
         ("python", "tools/setup.py", "tools/set_up.py"),
         ("go", "go.sum", "go.mod"),
         ("node", "package-lock.json", "package.json"),
+        ("typescript", "package-lock.json", "tsconfig.json"),
     ] {
         let profile = Profile::named(name).unwrap();
         let refused = profile.check(paths(&[good, bad]).iter()).unwrap_err();

@@ -138,3 +138,47 @@ fn an_error_in_javascript_is_named_by_file_and_line_and_nothing_is_run() {
         assert!(diagnostics[0].message.contains(message), "{diagnostics:?}");
     }
 }
+
+const TYPED_DOUBLE: (&str, &str) = (
+    "lib/double.ts",
+    "export type Double = (n: number) => number;\nexports.double = ((n: number): number => 2 * n) satisfies Double;\n",
+);
+
+#[test]
+fn a_program_in_typescript_is_built_offline_judged_and_held() {
+    let typed = NODE
+        .replace("{ double } =", "{ double }: { double: Double } =")
+        .replace("./lib/double", "./lib/double.ts")
+        .replace("demo.js", "demo.ts")
+        .replace("let text =", "let text: string =");
+    let typed = typed.replacen(
+        '\n',
+        "\nimport type { Double } from './lib/double.ts';\n",
+        1,
+    );
+    is_judged_and_held("typescript", &[("demo.ts", &typed), TYPED_DOUBLE]);
+}
+
+#[test]
+fn an_error_in_typescript_is_named_by_file_and_line_and_nothing_is_run() {
+    let (file, _) = TYPED_DOUBLE;
+    for (wrong, line, message) in [
+        ("// fine\nenum A { B }\n", 2, "enum is not supported"),
+        ("\nlet a: = 1;\n", 2, "Unexpected token"),
+        (
+            "let a: 1;\nexports.double = (n) => 2 * ;\n",
+            2,
+            "SyntaxError",
+        ),
+        ("// fine\nimport x from 'y';\n", 2, "SyntaxError"),
+    ] {
+        let answer = built(
+            "typescript",
+            &[("demo.ts", "require('./lib/double.ts');\n"), (file, wrong)],
+        );
+        let diagnostics = errors(answer);
+        let found = (diagnostics[0].file.as_str(), diagnostics[0].line);
+        assert_eq!(found, (file, line));
+        assert!(diagnostics[0].message.contains(message), "{diagnostics:?}");
+    }
+}

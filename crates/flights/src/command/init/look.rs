@@ -111,7 +111,7 @@ pub(super) fn look(repo: &Path) -> Result<Found, Refusal> {
     let manifest = repo.join("Cargo.toml");
     if !manifest.is_file() {
         let nothing = FlightsCode::NothingToInit.refuse(format!(
-            "{} has no Cargo.toml; for Python, C, Go or Node write the witness by hand \
+            "{} has no Cargo.toml; for Python, C, Go, JavaScript or TypeScript write the witness by hand \
              (docs/howto.md)",
             input::shown(repo)
         ));
