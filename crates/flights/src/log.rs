@@ -211,6 +211,16 @@ pub fn admitted(
     Some(not_logged(&unlogged))
 }
 
+/// As [`admitted`], of a commit that nothing but a person vouched for.
+pub fn uncertified(branch: &str, head: CommitId, repository: &str) -> Option<String> {
+    let event = Event::Uncertified {
+        head,
+        branch: branch.to_owned(),
+    };
+    let unlogged = note(event, repository, &head.to_string()).err()?;
+    Some(not_logged(&unlogged))
+}
+
 fn not_logged(refusal: &Refusal) -> String {
     format!("not in the log: {refusal}")
 }

@@ -262,7 +262,9 @@ impl Moving<'_> {
 
     fn lock(&self) -> Result<Talk, ImportError> {
         let reason = match self.clearance.certificate() {
-            none if none == clearance::uncertified() => "flightproof: uncertified".to_owned(),
+            none if none == flightproof_ledger::uncertified() => {
+                "flightproof: uncertified".to_owned()
+            }
             certificate => format!("flightproof: certificate {certificate}"),
         };
         let words = ["-m", &reason, "--no-deref", "--stdin"].map(OsStr::new);

@@ -65,7 +65,7 @@ impl Clearance {
     /// # Errors
     /// `BRANCH_NAME`.
     pub fn uncertified(checked: &Checked, branch: &str) -> Result<Self, ImportError> {
-        Self::of_checked(uncertified(), checked, branch)
+        Self::of_checked(flightproof_ledger::uncertified(), checked, branch)
     }
 
     fn of_checked(
@@ -202,14 +202,10 @@ impl Clearance {
         }
     }
 
-    pub(crate) fn certificate(&self) -> Digest {
+    /// The certificate that vouches for it, or what stands in its place.
+    pub fn certificate(&self) -> Digest {
         self.certificate
     }
-}
-
-/// What stands in the ledger in a certificate's place where there is none.
-pub(crate) fn uncertified() -> Digest {
-    Digest::of(b"flightproof/uncertified/1")
 }
 
 fn check_clean(closed: &Closed) -> Result<(), ImportError> {

@@ -1,7 +1,6 @@
-use crate::clearance::uncertified;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, Digest, canonical_json};
-use flightproof_ledger::AdmissionKey;
+use flightproof_ledger::{AdmissionKey, uncertified};
 use serde::{Deserialize, Serialize};
 
 /// Proof that a branch moved. Written once, in canonical JSON; read again byte for byte.

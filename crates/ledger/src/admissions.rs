@@ -7,6 +7,11 @@ use crate::{
 use flightproof_core::Digest;
 use rusqlite::Row;
 
+/// What stands in a certificate's place where there is none: nothing but a person vouched.
+pub fn uncertified() -> Digest {
+    Digest::of(b"flightproof/uncertified/1")
+}
+
 impl Ledger {
     /// Journals that the branch is about to move. `now` is in unix seconds.
     ///

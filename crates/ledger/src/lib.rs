@@ -27,6 +27,7 @@ pub mod session;
 mod store;
 
 pub use admission::{Admission, AdmissionId, AdmissionKey, Intended, State};
+pub use admissions::uncertified;
 pub use anchor::Head;
 pub use code::{LedgerCode, LedgerError};
 pub use hold::{

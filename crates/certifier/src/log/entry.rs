@@ -4,8 +4,10 @@ use crate::{CertifierCode, CertifierError};
 use flightproof_core::{CommitId, Digest, Moment, canonical_json, escape, parse_strict};
 use serde::{Deserialize, Serialize};
 
-/// Schema name of an entry.
+/// Schema name of an entry of the first version.
 const SCHEMA: &str = "flightproof/log-entry/1";
+/// Schema name of an entry with an event that the first version does not have.
+const SCHEMA_2: &str = "flightproof/log-entry/2";
 /// Largest entry in bytes: a bundle of entries has two bytes for each length.
 pub const MAX_ENTRY_BYTES: usize = 65_535;
 /// Most bytes of each text in an entry.
@@ -46,6 +48,13 @@ pub enum Event {
         /// The branch.
         branch: String,
     },
+    /// It was let into a branch, and nothing but a person vouched for it. Since version 2.
+    Uncertified {
+        /// The commit.
+        head: CommitId,
+        /// The branch.
+        branch: String,
+    },
     /// It was refused.
     Refused {
         /// The stage that refused it.
@@ -62,7 +71,15 @@ impl Event {
             Self::Certified { certificate, .. } | Self::Admitted { certificate, .. } => {
                 Some(*certificate)
             }
-            Self::Refused { .. } => None,
+            Self::Uncertified { .. } | Self::Refused { .. } => None,
+        }
+    }
+
+    /// The schema of an entry about it: the oldest that has it.
+    fn schema(&self) -> &'static str {
+        match self {
+            Self::Uncertified { .. } => SCHEMA_2,
+            _ => SCHEMA,
         }
     }
 }
@@ -71,7 +88,7 @@ impl Entry {
     /// An entry. Texts that are too long are cut.
     pub fn new(at: Moment, event: Event, repository: &str, candidate: &str) -> Self {
         Self {
-            schema: SCHEMA.to_owned(),
+            schema: event.schema().to_owned(),
             at,
             event,
             repository: escape(repository, MAX_TEXT),
@@ -97,7 +114,7 @@ impl Entry {
     /// `LOG_BROKEN`.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
         let entry: Self = parse_strict(bytes, MAX_ENTRY_BYTES).map_err(broken)?;
-        if entry.schema != SCHEMA {
+        if entry.schema != entry.event.schema() {
             return Err(broken(format_args!(
                 "schema \"{}\"",
                 escape(&entry.schema, 60)

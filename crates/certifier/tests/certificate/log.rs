@@ -30,6 +30,28 @@ fn certified(certificate: Digest) -> Vec<u8> {
     })
 }
 
+#[test]
+fn an_entry_has_the_oldest_version_that_knows_its_event_and_no_other() {
+    let head = CommitId::from_bytes([2; 20]);
+    let branch = "main".to_owned();
+    let uncertified = entry(Event::Uncertified { head, branch });
+    let refused = entry(Event::Refused {
+        stage: "fence".to_owned(),
+        code: "certifier/UNSAFE_CODE".to_owned(),
+    });
+    for (bytes, version, other) in [(uncertified, "/2", "/1"), (refused, "/1", "/2")] {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        let schema = |version: &str| format!("flightproof/log-entry{version}");
+        assert!(text.contains(&schema(version)), "{text}");
+        let read = Entry::parse(&bytes).unwrap();
+        assert_eq!(read.bytes().unwrap(), bytes);
+        assert_eq!(read.event.certificate(), None);
+        let text = text.replace(&schema(version), &schema(other));
+        let refused = Entry::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(refused.code, CertifierCode::LogBroken);
+    }
+}
+
 /// A log whose fourth entry is the honest certificate's.
 fn log() -> Tree {
     let mut tree = Tree::default();

@@ -12,7 +12,7 @@ fn text(environment: &Environment, name: &str) -> String {
 }
 
 /// A repository with a bundle of its candidate beside it, and a clone that never saw the candidate.
-fn arrived() -> Environment {
+pub(crate) fn arrived() -> Environment {
     let environment = Environment::with_pricing();
     let text = |name: &str| text(&environment, name);
     let (repo, file, home) = (text("repo"), text("c.bundle"), text("home/repo"));
@@ -22,6 +22,14 @@ fn arrived() -> Environment {
     assert_eq!(run.code, 0, "{}", run.text);
     let clone = ["clone", "-q", "--single-branch", "-b", "main"];
     environment.git(&[&clone[..], &[&repo, &home]].concat());
+    environment
+}
+
+/// The same after the candidate came home, on nothing but somebody's word.
+pub(crate) fn imported() -> Environment {
+    let environment = arrived();
+    let run = import(&environment, &["--uncertified-i-know"]);
+    assert_eq!(run.code, 0, "{}", run.text);
     environment
 }
 
@@ -81,11 +89,19 @@ fn an_uncertified_commit_comes_home_only_if_that_is_said() {
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(git(&home, &["rev-parse", "main"]), candidate);
+    // The log and the ledger say that nothing but a person vouched for it, and no certificate is named.
+    assert_eq!(environment.logged(), ["uncertified"]);
+    let log = environment.flights(&["cert", "log", "show"]);
+    assert_says(&log, 0, &["  admitted  uncertified ", &candidate]);
+    assert_eq!(environment.flights(&["cert", "log", "check"]).code, 0);
+    let rows = environment.flights(&["ledger", "export"]);
+    assert_says(&rows, 0, &["\"uncertified\":true"]);
     let baseline = git(&home, &["rev-parse", "main~1"]);
     let again = ["--uncertified-i-know", "--format", "json"];
     let again = [&again[..], &["--baseline", &baseline]].concat();
     let json = import(&environment, &again).json();
     assert_eq!(json["repeated"], true);
+    assert_eq!(environment.logged().len(), 1, "it moved once");
     assert_eq!(json["verdict"], "admitted");
     assert_eq!(json["receipt"]["head"], candidate);
     assert!(json["receipt"].get("certificate").is_none());
@@ -148,7 +164,11 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     let said = "flights/CERTIFICATE_DIFFERS: repository: certified repo, asked another";
     assert_says(&by(&ours, &["--name", "another"]), 13, &[said]);
     assert_eq!(git(&home, &["rev-parse", "main"]), baseline);
+    assert_eq!(environment.logged(), ["certified", "admitted"]);
     assert_says(&by(&ours, &[]), 0, &["ADMITTED", "  certificate "]);
+    assert_eq!(environment.logged(), ["certified", "admitted", "admitted"]);
+    let rows = environment.flights(&["ledger", "export"]);
+    assert!(!rows.stdout.contains("uncertified"), "{}", rows.text);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(git(&home, &["rev-parse", "main"]), candidate);

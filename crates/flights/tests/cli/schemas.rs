@@ -1,7 +1,6 @@
 //! The published schemas, and what the program prints held against them: every document that any test
 //! of the program reads is.
 
-use crate::environment::Environment;
 use flightproof_flights::command::SCHEMAS;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -128,7 +127,7 @@ fn the_validator_of_these_tests_refuses() {
 
 #[test]
 fn what_needs_no_session_is_printed_as_its_schema_says() {
-    let environment = Environment::with_pricing();
+    let environment = crate::import::imported();
     let repo = environment.path("repo").to_str().unwrap().to_owned();
     let witness = crate::environment::workspace().join("flights/witness/pricing.json");
     let witness = witness.to_str().unwrap();

@@ -119,6 +119,9 @@ fn line(index: usize, entry: &Entry) -> String {
             branch,
             ..
         } => format!("admitted  {certificate} to {branch}"),
+        Event::Uncertified { branch, .. } => {
+            format!("admitted  {:<64} to {branch}", "uncertified")
+        }
         Event::Refused { stage, code } => format!("refused   at {stage}: {code}"),
     };
     format!(

@@ -5,7 +5,7 @@ mod vouch;
 use super::bundle::{Desk, Line, Luggage, RuleArgs};
 use super::key;
 use crate::show::{self, Format};
-use crate::{flight, state};
+use crate::{flight, log, state};
 use clap::{Args, Subcommand};
 use flightproof_certifier::ssh;
 use flightproof_core::{CommitId, Digest, Exit, Refusal, Verdict};
@@ -148,14 +148,27 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     let admitted = importer::admit(&desk.git, &desk.host, &mut ledger, &clearance, now);
     // A lease that somebody else has by now is not ours to give back.
     let _ = ledger.release_lease(&lease);
-    Report::new(
+    let admitted = admitted?;
+    let mut report = Report::new(
         args,
         arrival.parcel.bundle,
         (&checked, &clearance),
-        &admitted?,
-    )
-    .print(format);
+        &admitted,
+    );
+    if !admitted.repeated {
+        report.verdict.notes.extend(log_it(args, &clearance));
+    }
+    report.print(format);
     Ok(Exit::Passed)
+}
+
+/// Writes into the log that the branch moved. What keeps it out is a note.
+fn log_it(args: &Order<'_>, clearance: &Clearance) -> Option<String> {
+    let (name, head) = (args.voucher.repository(args.repo), clearance.head());
+    match args.voucher.vouches() {
+        true => log::admitted(args.branch, (clearance.certificate(), head), &name),
+        false => log::uncertified(args.branch, head, &name),
+    }
 }
 
 /// The clearance of the commit with a signature, if one is asked for.

@@ -49,6 +49,11 @@ impl VoucherArgs {
     pub(super) fn vouches(&self) -> bool {
         self.certificate.is_some()
     }
+
+    /// The name of the repository that is in a folder.
+    pub(super) fn repository(&self, folder: &Path) -> String {
+        self.name.clone().unwrap_or_else(|| named(folder))
+    }
 }
 
 /// The right to land a checked commit: by its certificate, or by the word of whoever asks.
@@ -106,11 +111,7 @@ fn hold_against(
         return Err(FlightsCode::CertificateHeld.refuse(detail).into());
     };
     let request = &verified.request;
-    let name = args
-        .voucher
-        .name
-        .clone()
-        .unwrap_or_else(|| named(args.repo));
+    let name = args.voucher.repository(args.repo);
     let claimed = request.branch.as_deref().unwrap_or("no branch");
     let policy_claimed = match request.policy {
         Some(policy) => policy.to_string(),
