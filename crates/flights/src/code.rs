@@ -34,6 +34,9 @@ flightproof_core::refusal_codes! {
         /// Entropy or state directory unavailable.
         StateUnavailable = "STATE_UNAVAILABLE", Environment,
             "the state directory or the output directory cannot be used", "receipts and session records must be durable before anything happens", "check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory";
+        /// Nothing to look at.
+        StateMissing = "STATE_MISSING", Usage,
+            "there is no such state to look at", "an empty one that was made now would look like one in which nothing is wrong", "check FLIGHTPROOF_STATE, and that this is the machine and the user meant; what is kept there begins with the first command that has something to keep";
         /// The clock cannot be right.
         ClockWrong = "CLOCK_WRONG", Environment,
             "the clock of this machine cannot be right", "what expires, how fresh evidence is and which day money is booked to are told by it", "set it (timedatectl set-ntp true); where money was booked to a later day, confirm today with `flights spend confirm-day DAY`";

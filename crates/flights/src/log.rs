@@ -55,6 +55,35 @@ impl Log {
         Ok(log)
     }
 
+    /// As [`Log::open`], for whoever only looks: no log is made.
+    ///
+    /// # Errors
+    /// `STATE_MISSING`; as [`Log::open`].
+    pub fn look() -> Result<Self, Refusal> {
+        // One that was there once and is gone is no log that was never there.
+        if state::part("log-seen").is_err() {
+            state::part("log")?;
+        }
+        Self::open()
+    }
+
+    /// As [`Log::look`]; none where the state directory has none.
+    ///
+    /// # Errors
+    /// As [`Log::look`].
+    pub fn look_if_there() -> Result<Option<Self>, Refusal> {
+        let state = state::existing()?;
+        let has = |state: &PathBuf| {
+            ["log", "log-seen"]
+                .iter()
+                .any(|part| state.join(part).exists())
+        };
+        match state.is_some_and(|state| !has(&state)) {
+            true => Ok(None),
+            false => Self::look().map(Some),
+        }
+    }
+
     fn load(&mut self) -> Result<(), Refusal> {
         let seen = read_if_there(&self.seen)?;
         let Some(note) = read_if_there(&self.directory.join("checkpoint"))? else {

@@ -16,17 +16,62 @@ use std::process::{Command, Stdio};
 /// # Errors
 /// `STATE_UNAVAILABLE` if none of them can be used.
 pub fn directory() -> Result<PathBuf, Refusal> {
+    let path = place()?;
+    private_directory(&path)?;
+    path.canonicalize().map_err(|e| unavailable(&path, e))
+}
+
+/// The state directory for a command that only looks: nothing is made, and `None` says that it is not
+/// there.
+///
+/// # Errors
+/// As [`directory`].
+pub fn existing() -> Result<Option<PathBuf>, Refusal> {
+    match place()?.try_exists() {
+        Ok(false) => Ok(None),
+        _ => directory().map(Some),
+    }
+}
+
+/// A part of the state directory, for a command that only looks and has nothing to tell without it.
+///
+/// # Errors
+/// `STATE_MISSING`; as [`directory`].
+pub fn part(name: &str) -> Result<PathBuf, Refusal> {
+    let missing = |path: &Path, what: &str| {
+        let detail = format!(
+            "no {what} at {}",
+            escape(path.as_os_str().as_encoded_bytes(), MAX_SHOWN)
+        );
+        Refusal::from(FlightsCode::StateMissing.refuse(detail))
+    };
+    let Some(state) = existing()? else {
+        return Err(missing(&place()?, "state directory"));
+    };
+    let part = state.join(name);
+    match part.try_exists() {
+        Ok(false) => Err(missing(&part, name)),
+        _ => Ok(part),
+    }
+}
+
+/// Most bytes of a path in a refusal.
+const MAX_SHOWN: usize = 400;
+
+/// Where the state directory is or would be.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE` if no variable says so.
+pub fn place() -> Result<PathBuf, Refusal> {
     let from = |name: &str| {
         std::env::var_os(name)
             .filter(|v| !v.is_empty())
             .map(PathBuf::from)
     };
-    let path = from("FLIGHTPROOF_STATE")
+    from("FLIGHTPROOF_STATE")
         .or_else(|| from("XDG_STATE_HOME").map(|p| p.join("flightproof")))
         .or_else(|| from("HOME").map(|p| p.join(".local/state/flightproof")))
-        .ok_or_else(|| unavailable(Path::new("?"), "neither FLIGHTPROOF_STATE nor HOME is set"))?;
-    private_directory(&path)?;
-    path.canonicalize().map_err(|e| unavailable(&path, e))
+        .ok_or_else(|| unavailable(Path::new("?"), "neither FLIGHTPROOF_STATE nor HOME is set"))
 }
 
 /// Where what does not last is made: `TMPDIR`, unless it is empty, else `/tmp`.
@@ -80,7 +125,7 @@ pub fn output_directory(path: &Path) -> Result<(), Refusal> {
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
-    place(path, bytes, mode, RenameFlags::empty())
+    put(path, bytes, mode, RenameFlags::empty())
 }
 
 /// Writes a whole file where none is, also if somebody else writes there at the same time.
@@ -88,10 +133,10 @@ pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn write_new_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
-    place(path, bytes, mode, RenameFlags::NOREPLACE)
+    put(path, bytes, mode, RenameFlags::NOREPLACE)
 }
 
-fn place(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), Refusal> {
+fn put(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), Refusal> {
     use std::io::Write as _;
     // A rename replaces whatever is there: a device such as /dev/null would be a file afterwards.
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {

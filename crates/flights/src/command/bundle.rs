@@ -243,9 +243,10 @@ impl Desk {
     pub(super) fn open(repo: &Path) -> Result<Self, Refusal> {
         let git = Git::at(&state::program("git", "git")?)?;
         let host = Host::open(&git, repo)?;
-        let state = state::directory()?;
-        show::recovered(&crate::flight::reap_here(&state)?);
-        let work = WorkDirectory::new(&state)?;
+        if let Some(state) = state::existing()? {
+            show::recovered(&crate::flight::reap_here(&state)?);
+        }
+        let work = WorkDirectory::to_read()?;
         Ok(Self { git, host, work })
     }
 

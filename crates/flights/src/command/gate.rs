@@ -239,7 +239,7 @@ fn checked_out(root: &Path) -> Result<(), Refusal> {
     };
     let git = Git::at(&state::program("git", "git")?)?;
     let host = importer::Host::open(&git, root)?;
-    let work = WorkDirectory::new(&state::directory()?)?;
+    let work = WorkDirectory::to_read()?;
     let archive = importer::tree_of(&git, &host, "HEAD", work.path())?;
     let tree = paws::read(&archive)?;
     let mut known = BTreeSet::new();

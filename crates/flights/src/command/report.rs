@@ -190,19 +190,14 @@ fn keys(named: &[PathBuf]) -> Result<Vec<PublicKey>, Refusal> {
     if !named.is_empty() {
         return named.iter().map(|path| key::public(path)).collect();
     }
-    let own = state::directory()?.join("keys/flightproof.pem.pub");
-    match own.exists() {
-        true => Ok(vec![key::public(&own)?]),
-        false => Ok(Vec::new()),
-    }
+    let own = state::existing()?.map(|state| state.join("keys/flightproof.pem.pub"));
+    let own = own.filter(|own| own.exists());
+    own.iter().map(|own| key::public(own)).collect()
 }
 
-/// Flown flights stand beside the replay of the same name, or for themselves.
-fn add_flown(
-    directory: &Path,
-    keys: &[PublicKey],
-    flights: &mut Vec<Flight>,
-) -> Result<(), Refusal> {
+/// Flown flights stand beside the replay of the same name, or for themselves. One that cannot be read is
+/// told of among the others; the first such decides the exit status.
+fn add_flown(directory: &Path, keys: &[PublicKey], flights: &mut Vec<Flight>) -> Exit {
     let one = directory.join("verdict.json").is_file();
     let folders = if one {
         vec![directory.to_owned()]

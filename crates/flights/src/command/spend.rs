@@ -262,9 +262,9 @@ fn open() -> Result<Ledger, Refusal> {
     Ok(Ledger::open(&state::directory()?.join("ledger"))?)
 }
 
-/// Reads the ledger; one whose folder cannot be written to is read from a copy.
+/// Reads the ledger that is there; one whose folder cannot be written to is read from a copy.
 fn reading<T>(read: impl FnOnce(&Ledger) -> Result<T, Refusal>) -> Result<T, Refusal> {
-    let folder = state::directory()?.join("ledger");
+    let folder = state::part("ledger")?;
     if !state::is_read_only(&folder) {
         return read(&open()?);
     }

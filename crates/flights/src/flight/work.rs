@@ -32,14 +32,13 @@ impl WorkDirectory {
         Ok(Self { path, record })
     }
 
-    /// A directory for work that only reads what the state directory holds: where that cannot be written
-    /// to, nothing is registered there.
+    /// A directory for work that only reads what the state directory holds: where that is not there or
+    /// cannot be written to, nothing is registered there.
     ///
     /// # Errors
     /// As [`WorkDirectory::new`].
     pub fn to_read() -> Result<Self, Refusal> {
-        let state = state::directory()?;
-        if !state::is_read_only(&state) {
+        if let Some(state) = state::existing()?.filter(|state| !state::is_read_only(state)) {
             return Self::new(&state);
         }
         let (_, path) = place()?;

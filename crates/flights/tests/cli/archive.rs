@@ -421,6 +421,7 @@ fn an_output_that_is_a_device_is_left_alone() {
     .unwrap();
     let run = archive(&environment, &["pack", "@project", "-o", "@null"]);
     assert_eq!(run.code, 2, "{}", run.text);
+    environment.flights(&["spend", "cap", "total", "--usd", "20"]);
     let export = environment.flights(&["ledger", "export", "-o", device.to_str().unwrap()]);
     assert_eq!(export.code, 2, "{}", export.text);
     assert!(!fs::symlink_metadata(&device).unwrap().is_file());

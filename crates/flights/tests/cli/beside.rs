@@ -522,6 +522,7 @@ fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
 #[test]
 fn a_certificate_that_was_never_logged_has_no_proof() {
     let environment = Environment::new();
+    fs::create_dir_all(environment.state()).unwrap();
     let kept = crate::environment::workspace().join("fixtures/formats/certificate.dsse.json");
     let run = environment.flights(&[
         "cert",

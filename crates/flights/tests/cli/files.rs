@@ -2,6 +2,7 @@
 //! names and words in them may do to a terminal.
 
 use crate::environment::Environment;
+use crate::import::arrived;
 use flightproof_certifier::dsse::{PAYLOAD_TYPE, sign, unchecked};
 use flightproof_certifier::key::{PublicKey, SecretKey};
 use std::fs;
@@ -198,8 +199,68 @@ fn a_figure_is_measured_once() {
 #[test]
 fn an_export_to_a_file_is_told_in_one_document() {
     let environment = Environment::new();
+    environment.flights(&["spend", "cap", "total", "--usd", "20"]);
     let run = environment.flights(&["ledger", "export", "-o", "rows", "--format", "json"]);
     assert_eq!(run.code, 0, "{}", run.text);
     assert_eq!(run.json()["verdict"], "accepted");
     assert!(environment.path("work/rows").exists());
+}
+
+#[test]
+fn whoever_only_looks_makes_no_state() {
+    let environment = arrived();
+    let (repo, file) = (environment.path("repo"), environment.path("c.bundle"));
+    let (repo, file) = (repo.to_str().unwrap(), file.to_str().unwrap());
+    let missing = environment.path("mistyped");
+    let run = |args: &[&str]| {
+        let mut command = environment.command(args);
+        let run = environment.run(command.env("FLIGHTPROOF_STATE", &missing));
+        assert!(!missing.exists(), "{args:?} made a state: {}", run.text);
+        run
+    };
+    for args in [
+        &["spend", "show"][..],
+        &["ledger", "check"],
+        &["ledger", "export"],
+        &["ledger", "export", "-o", "rows"],
+        &["cert", "log", "show"],
+        &["cert", "log", "check"],
+        &["cert", "log", "prove", "x", "-o", "y"],
+    ] {
+        let run = run(&[args, &["--format", "json"]].concat());
+        assert_eq!(run.code, 2, "{args:?}: {}", run.text);
+        let verdict = run.json();
+        assert_eq!(verdict["code"], "flights/STATE_MISSING", "{args:?}");
+        let detail = verdict["detail"].as_str().unwrap();
+        assert!(detail.starts_with("no state directory at "), "{detail}");
+    }
+    let check = [
+        "bundle",
+        "check",
+        file,
+        "--repo",
+        repo,
+        "--baseline",
+        "main",
+    ];
+    for args in [&check[..], &["import", "recover", "--repo", repo]] {
+        let run = run(args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.text);
+    }
+    let none = run(&["key", "list"]);
+    let said = format!("no keys: no state at {}\n", missing.display());
+    assert_eq!((none.code, none.stdout), (0, said));
+    assert_eq!(
+        run(&["key", "list", "--format", "json"]).json()["keys"],
+        serde_json::json!([])
+    );
+    // A key that is not there is no reason to make a place for it.
+    let signed = ["evidence", "x=1", "--root", repo, "-o", "e.json"];
+    assert_eq!(run(&signed).code, 20);
+
+    // A state in which nothing was kept of what is asked for.
+    for args in [&["ledger", "check"][..], &["cert", "log", "check"]] {
+        let run = environment.flights(&[args, &["--format", "json"]].concat());
+        assert_eq!(run.json()["code"], "flights/STATE_MISSING", "{}", run.text);
+    }
 }

@@ -204,6 +204,7 @@ fn a_key_under_a_passphrase_opens_with_it_alone_and_openssl_reads_it() {
 #[test]
 fn keys_are_listed_with_what_protects_them() {
     let environment = Environment::new();
+    fs::create_dir_all(environment.state()).unwrap();
     assert_eq!(environment.flights(&["key", "list"]).stdout, "no keys\n");
     environment.flights(&["key", "new", "--no-passphrase"]);
     let right = passphrase(&environment, "right", "correct horse");

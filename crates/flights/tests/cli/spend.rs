@@ -144,6 +144,7 @@ fn a_day_is_confirmed_only_as_the_clock_has_it() {
 #[test]
 fn an_output_that_cannot_be_written_is_a_usage_error() {
     let environment = Environment::new();
+    environment.flights(&["spend", "cap", "total", "--usd", "20"]);
     let nowhere = environment.path("nowhere/export");
     let run = environment.flights(&[
         "ledger",

@@ -53,15 +53,14 @@ pub(in super::super) struct AppendArgs {
 /// # Errors
 /// What the log refuses.
 pub(super) fn run(command: &LogCommand, format: Format) -> Result<Exit, Refusal> {
-    let mut log = Log::open()?;
     match command {
-        LogCommand::Append(args) => append(args, &mut log, format)?,
-        LogCommand::Show => list(&log, format)?,
-        LogCommand::Check { checkpoint } => check(checkpoint.as_ref(), &log, format)?,
+        LogCommand::Append(args) => append(args, &mut Log::open()?, format)?,
+        LogCommand::Show => list(&Log::look()?, format)?,
+        LogCommand::Check { checkpoint } => check(checkpoint.as_ref(), &Log::look()?, format)?,
         LogCommand::Prove {
             certificate,
             output,
-        } => prove(certificate, output, &log, format)?,
+        } => prove(certificate, output, format)?,
     }
     Ok(Exit::Passed)
 }
@@ -141,14 +140,15 @@ fn check(checkpoint: Option<&PathBuf>, log: &Log, format: Format) -> Result<(), 
     Ok(())
 }
 
-fn prove(certificate: &Path, output: &Path, log: &Log, format: Format) -> Result<(), Refusal> {
+fn prove(certificate: &Path, output: &Path, format: Format) -> Result<(), Refusal> {
+    let log = Log::look_if_there()?;
     input::parent(output)?;
     input::apart(output, &[certificate])?;
     let payload = dsse::unchecked(&envelope(certificate)?, PAYLOAD_TYPE)?;
     let id = Digest::of(&payload);
-    let proof = log
-        .prove(id)?
-        .ok_or_else(|| FlightsCode::NotInLog.refuse(format!("certificate {id}")))?;
+    let unknown = || FlightsCode::NotInLog.refuse(format!("certificate {id}"));
+    let log = log.ok_or_else(unknown)?;
+    let proof = log.prove(id)?.ok_or_else(unknown)?;
     input::write(output, proof.text().as_bytes(), 0o644)?;
     let detail = format!(
         "entry {} of {}: {}",

@@ -276,7 +276,11 @@ impl Report {
 fn recover(repo: &Path, format: Format) -> Result<Exit, Refusal> {
     let desk = Desk::open(repo)?;
     let now = state::unix_seconds();
-    let all = importer::recover_repository(&desk.git, &desk.host, &mut ledger()?, now)?;
+    // Where no ledger is, no import was ever begun.
+    let all = match state::existing()?.filter(|state| state.join("ledger").exists()) {
+        Some(_) => importer::recover_repository(&desk.git, &desk.host, &mut ledger()?, now)?,
+        None => Vec::new(),
+    };
     let unjudged = |found: &&Recovered| found.look.is_some() || found.outcome == Outcome::Unknown;
     let exit = match all.iter().find(unjudged) {
         Some(_) => Exit::Environment,

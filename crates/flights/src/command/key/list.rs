@@ -1,5 +1,6 @@
 //! `flights key list`.
 
+use super::super::input;
 use super::{key_file, public, public_path, read};
 use crate::show::{self, Format};
 use crate::{ssh_agent, state};
@@ -44,14 +45,26 @@ pub(in super::super) fn list(format: Format) -> Result<Exit, Refusal> {
             let keys: Vec<Value> = keys.iter().map(document).collect();
             show::print(&json!({"schema": "flightproof/keys/1", "keys": keys}).to_string());
         }
-        Format::Human if keys.is_empty() => show::print("no keys"),
+        Format::Human if keys.is_empty() => show::print(&none()?),
         Format::Human => keys.iter().for_each(|key| show::print(&lines(key))),
     }
     Ok(Exit::Passed)
 }
 
+/// What is said where nothing can be listed.
+fn none() -> Result<String, Refusal> {
+    let place = input::shown(&state::place()?);
+    Ok(match state::existing()? {
+        Some(_) => "no keys".to_owned(),
+        None => format!("no keys: no state at {place}"),
+    })
+}
+
 fn files() -> Result<Vec<PathBuf>, Refusal> {
-    let directory = state::directory()?.join("keys");
+    let Some(state) = state::existing()? else {
+        return Ok(Vec::new());
+    };
+    let directory = state.join("keys");
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

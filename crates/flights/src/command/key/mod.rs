@@ -75,7 +75,11 @@ pub(super) fn run(command: &KeyCommand, format: Format) -> Result<Exit, Refusal>
 fn new(args: &NewArgs, format: Format) -> Result<Exit, Refusal> {
     let path = match &args.out {
         Some(path) => path.clone(),
-        None => default_path()?,
+        None => {
+            let keys = state::directory()?.join(KEYS);
+            state::private_directory(&keys)?;
+            keys.join(OWN)
+        }
     };
     let public = public_path(&path);
     if path.symlink_metadata().is_ok() {
@@ -222,15 +226,22 @@ fn read(path: &Path) -> Result<String, Refusal> {
     })
 }
 
-fn keys_directory() -> Result<PathBuf, Refusal> {
-    let keys = state::directory()?.join("keys");
-    state::private_directory(&keys)?;
-    Ok(keys)
+/// Where the key of this user is, or would be.
+fn default_path() -> Result<PathBuf, Refusal> {
+    let state = match state::existing()? {
+        Some(state) => state,
+        None => state::place()?,
+    };
+    let keys = state.join(KEYS);
+    if keys.is_dir() {
+        state::private_directory(&keys)?;
+    }
+    Ok(keys.join(OWN))
 }
 
-fn default_path() -> Result<PathBuf, Refusal> {
-    Ok(keys_directory()?.join("flightproof.pem"))
-}
+/// The folder of keys in the state directory, and the key that is used unless another is named.
+const KEYS: &str = "keys";
+const OWN: &str = "flightproof.pem";
 
 fn public_path(secret: &Path) -> PathBuf {
     let mut name = secret.as_os_str().to_owned();
