@@ -286,7 +286,7 @@ flightproof_core::refusal_codes! {
             "an exception is not good now", "an exception is for a while, so that it does not become the rule", "mend the cause, or have a new exception made";
         /// No second statement.
         AdmissionMissing = "ADMISSION_MISSING", Policy,
-            "the policy wants somebody to let the commit in, and nobody did", "a certificate says what was proven, not that it is wanted", "have it admitted with `flights admit`, then give the statement with --admission FILE";
+            "the policy wants somebody to let the commit in, and nobody did", "a certificate says what was proven, not that it is wanted", "let it in with `flights admit`, which moves the branch; `flights cert verify` takes the statement that it writes with --admission FILE";
         /// A second statement about something else.
         AdmissionMismatch = "ADMISSION_MISMATCH", Evidence,
             "the admission is about another certificate, commit or branch", "what was let in elsewhere is not let in here", "give the statement that was made for this certificate";

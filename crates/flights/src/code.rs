@@ -121,6 +121,9 @@ flightproof_core::refusal_codes! {
         /// The branch is at the candidate already.
         AlreadyAdmitted = "ALREADY_ADMITTED", Usage,
             "the branch is at the candidate already", "a commit comes in once; certifying it again cannot let it in again", "its certificate and receipt were written when it came in; leave --admit away for a new certificate";
+        /// A policy that asks for more than a flight can give.
+        PolicyWantsMore = "POLICY_WANTS_MORE", Configuration,
+            "the policy wants something beside the certificate that cannot be there yet", "a flight whose branch could not move at its end is not flown for it", "leave --admit away, then let the commit in with `flights admit`";
         /// A wrong command line.
         UsageInvalid = "USAGE_INVALID", Usage,
             "the command line is wrong", "what was meant is not guessed", "see --help of the program or of the command";

@@ -1,4 +1,5 @@
 use crate::git::Verb;
+use crate::subject::changes_of;
 use crate::talk::{Cap, Talk};
 use crate::worktree::Worktree;
 use crate::{Clearance, Git, Host, ImportError, ImporterCode, Receipt, clearance, install, land};
@@ -6,6 +7,7 @@ use flightproof_core::{Code as _, CommitId, Digest, Refusal};
 use flightproof_ledger::{AdmissionId, AdmissionKey, AdmissionLock, Intended, Ledger, State};
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// A commit that is in.
@@ -77,8 +79,9 @@ pub fn admit(
     }
 }
 
-/// Refuses an admission that would be refused, before any work is done for it. [`admit`] asks all of
-/// it again.
+/// Refuses an admission that would be refused, before any work is done for it: also one that the working
+/// tree on the branch could not take as it is now. [`admit`] asks all of it again. `scratch` is an empty
+/// folder.
 ///
 /// # Errors
 /// `BRANCH_NAME`, and those of [`admit`] before anything is written.
@@ -87,7 +90,8 @@ pub fn check_open(
     host: &Host,
     branch: &str,
     (baseline, head): (CommitId, CommitId),
-) -> Result<(), ImportError> {
+    scratch: &Path,
+) -> Result<(), Refusal> {
     let branch = clearance::full_name(branch)?;
     let key = AdmissionKey {
         repository: host.name().to_owned(),
@@ -96,10 +100,15 @@ pub fn check_open(
         head,
     };
     check_before(git, host, &key)?;
-    if host.is_on(&key.branch)? {
-        Worktree::open(host, rustix::process::geteuid().as_raw())?;
+    if !host.is_on(&key.branch)? {
+        return Ok(());
     }
-    Ok(())
+    Worktree::open(host, rustix::process::geteuid().as_raw())?;
+    match changes_of(git, host, (baseline, head), scratch) {
+        Ok(changes) => land::check(git, host, baseline, &changes, scratch),
+        // What is wrong with the commit is said where it is judged.
+        Err(_) => Ok(()),
+    }
 }
 
 /// As [`check_open`], for a certificate that may have been admitted before: then the branch must be
@@ -114,6 +123,7 @@ pub fn check_open_or_in(
     certificate: Digest,
     branch: &str,
     (baseline, head): (CommitId, CommitId),
+    scratch: &Path,
 ) -> Result<(), Refusal> {
     let key = AdmissionKey {
         repository: host.name().to_owned(),
@@ -123,7 +133,7 @@ pub fn check_open_or_in(
     };
     match ledger.earlier(&key, certificate)? {
         Some(_) => Ok(check_in(git, host, &key)?),
-        None => Ok(check_open(git, host, branch, (baseline, head))?),
+        None => check_open(git, host, branch, (baseline, head), scratch),
     }
 }
 

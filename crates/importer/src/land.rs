@@ -11,15 +11,16 @@ use crate::index::{Edits, Index};
 use crate::scratch::Scratch;
 use crate::talk::Talk;
 use crate::worktree::Worktree;
-use crate::{ImportError, ImporterCode, attributes, changeset, install};
+use crate::{Git, Host, ImportError, ImporterCode, attributes, changeset, install};
 use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Seal};
-use flightproof_core::Refusal;
+use flightproof_core::{CommitId, Refusal};
 use flightproof_evidence::Change;
 use flightproof_ledger::{AdmissionId, Intended, Ledger, State};
 use rustix::fs::MemfdFlags;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
+use std::path::Path;
 
 /// Lands a cleared commit in the working tree the host was opened at.
 pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted, Refusal> {
@@ -34,7 +35,9 @@ pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted,
         .iter()
         .try_for_each(|change| tree.check(&index, change))?;
     install::install(moving.git, moving.host, moving.key, moving.clearance.pack())?;
-    check_in_window(moving, &tree, &claim, &index)?;
+    let baseline = moving.key.baseline;
+    let window = (moving.git, moving.host, claim.dir());
+    check_in_window(window, (&tree, &index), baseline, changes)?;
     match ledger.intend(moving.key, moving.clearance.certificate(), moving.now)? {
         Intended::AlreadyApplied(receipt) => moving.repeat(receipt),
         Intended::Journaled(id) => {
@@ -49,24 +52,42 @@ pub(crate) fn land(moving: &Moving<'_>, ledger: &mut Ledger) -> Result<Admitted,
     }
 }
 
+/// Refuses a commit whose files the working tree that a host was opened at could not take as it is now.
+/// Nothing is written but in `scratch`; [`land`] asks all of it again.
+///
+/// # Errors
+/// `SOURCE_CHANGED`; those of a working tree that nothing can land in.
+pub(crate) fn check(
+    git: &Git,
+    host: &Host,
+    baseline: CommitId,
+    changes: &[Change],
+    scratch: &Path,
+) -> Result<(), Refusal> {
+    changeset::pack(changes.iter()).map_err(unfit)?;
+    let tree = Worktree::open(host, rustix::process::geteuid().as_raw())?;
+    let bytes = tree.read_index()?;
+    let index = Index::parse(&bytes)?;
+    for change in changes {
+        tree.check(&index, change)?;
+        tree.check_file(change)?;
+    }
+    let window = (git, host, scratch);
+    Ok(check_in_window(window, (&tree, &index), baseline, changes)?)
+}
+
 /// What git must say before anything is written: the index is the baseline's, and no attribute
-/// converts what is changed.
+/// converts what is changed. It is asked in a repository of ours below `dir`.
 fn check_in_window(
-    moving: &Moving<'_>,
-    tree: &Worktree,
-    claim: &Claim,
-    index: &Index<'_>,
+    (git, host, dir): (&Git, &Host, &Path),
+    (tree, index): (&Worktree, &Index<'_>),
+    baseline: CommitId,
+    changes: &[Change],
 ) -> Result<(), ImportError> {
-    let window = Scratch::over(
-        claim.dir().join("window.git"),
-        &moving.host.objects(),
-        moving.key.baseline,
-    )?;
-    let (place, baseline) = (tree.index(), moving.key.baseline.to_string());
+    let window = Scratch::over(dir.join("landing.git"), &host.objects(), baseline)?;
+    let (place, baseline) = (tree.index(), baseline.to_string());
     let words = [baseline.as_str(), "--"].map(OsStr::new);
-    let answer = moving
-        .git
-        .ask(Verb::DiffIndex, window.with_index(&place), &words)?;
+    let answer = git.ask(Verb::DiffIndex, window.with_index(&place), &words)?;
     match answer.code {
         0 => {}
         1 => {
@@ -75,15 +96,8 @@ fn check_in_window(
         }
         _ => return Err(ImporterCode::GitFailed.refuse(answer.complaint)),
     }
-    let changes = moving.clearance.changes();
     let edits = edits(tree, changes)?;
-    attributes::check(
-        moving.git,
-        moving.host,
-        &window,
-        (index, &edits),
-        (changes, claim.dir()),
-    )
+    attributes::check(git, host, &window, (index, &edits), (changes, dir))
 }
 
 /// What the index shall say of the changed paths, as their files are now.

@@ -115,6 +115,20 @@ impl Worktree {
         }
     }
 
+    /// Refuses a change whose file is not there as the baseline has it, or is where none should be.
+    pub(crate) fn check_file(&self, change: &Change) -> Result<(), ImportError> {
+        let path = change.path.as_str();
+        match &change.old {
+            Some(old) if self.stat_if_equal(path, old).is_none() => {
+                Err(changed(path, "it is not what the baseline has"))
+            }
+            None if std::fs::symlink_metadata(self.top.join(path)).is_ok() => {
+                Err(changed(path, "it is there, and the baseline has none"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a new file below a folder that is another repository's: the user's own clone of
     /// something, which this one does not track.
     fn check_not_within(&self, path: &str) -> Result<(), ImportError> {

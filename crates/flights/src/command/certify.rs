@@ -3,6 +3,7 @@
 use super::cert::envelope;
 use super::key::{self, SignerArgs};
 use super::repository::Repository;
+use crate::FlightsCode;
 use crate::annotations::{self, Finding, Place};
 use crate::flight::{self, Flown, Host, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
@@ -15,6 +16,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certification::MutantFate;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
+use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::objection;
 use flightproof_core::{Code as _, Digest, Exit, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::Change;
@@ -188,21 +190,23 @@ pub(super) fn image_id(text: &str) -> Result<Digest, String> {
 pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
     let _out = flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(Speak::to(form));
-    let mut open = Vec::new();
-    let (verdict, exit) = match fly(args, &mut progress, &mut open) {
+    let mut made = Made::default();
+    let (verdict, exit) = match fly(args, &mut progress, &mut made) {
         Ok(ended) => ended,
         Err(refusal) => {
             let (name, candidate) = (label(args), &args.candidate);
             let refusal = log::refused(progress.stage(), refusal, &name, candidate);
-            (Verdict::refused(progress.stage(), &refusal), refusal.exit())
+            let exit = refusal.exit();
+            let verdict = Verdict::refused(progress.stage(), &refusal);
+            (flight::not_let_in(verdict, made.certificate), exit)
         }
     };
     write_mutants(&args.flight.out, &progress.seen)?;
     flight::write_verdict(&args.flight.out, &verdict)?;
     print(&verdict, &progress.seen, form);
-    if form == Form::Human && !open.is_empty() {
+    if form == Form::Human && !made.open.is_empty() {
         // What `review` shows an approver, at once for whoever certifies.
-        show::print(&format!("  not proven: {}", open.join("; ")));
+        show::print(&format!("  not proven: {}", made.open.join("; ")));
     }
     Ok(exit)
 }
@@ -261,16 +265,26 @@ fn label(args: &CertifyArgs) -> String {
     })
 }
 
-/// The verdict of a flight that was not refused, and how the program ends. What its certificate does not
-/// prove goes to `open`.
+/// What stands of a flight whatever comes after it.
+#[derive(Default)]
+struct Made {
+    certificate: Option<Digest>,
+    /// What the certificate does not prove.
+    open: Vec<String>,
+}
+
+/// The verdict of a flight that was not refused, and how the program ends.
 fn fly(
     args: &CertifyArgs,
     progress: &mut Progress,
-    open: &mut Vec<String>,
+    made: &mut Made,
 ) -> Result<(Verdict, Exit), Refusal> {
     let key = key::signer(&args.flight.signer)?;
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
+    if args.flight.admit.is_some() {
+        can_be_met(order.bound.as_ref())?;
+    }
     let host = args.flight.trial.host()?;
     if let Some(branch) = &args.flight.admit {
         host.check_open(&order, branch)?;
@@ -286,8 +300,10 @@ fn fly(
     progress.begin("certify");
     let certificate = flight::certify(proven, key.as_ref())?;
     flight::write_certificate(&args.flight.out, &certificate, proven, key.as_ref())?;
+    made.certificate = Some(certificate.id);
     let file = args.flight.out.join("certificate.dsse.json");
     progress.done(file.display());
+    let open = &mut made.open;
     open.extend(not_proven(&proven.statement.predicate.inputs));
     open.extend(gone(&proven.captured.changes));
     let mut exit = Exit::Passed;
@@ -361,6 +377,16 @@ fn within_reach(order: &Order, proven: &Proven) -> Option<String> {
          it outside",
         escape(place.as_str(), 200)
     ))
+}
+
+/// Refuses a policy that no certificate meets which was only just made.
+fn can_be_met(policy: Option<&Policy>) -> Result<(), Refusal> {
+    let wanted = policy.map(Policy::wants_beside).unwrap_or_default();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let detail = format!("with --admit: {}", wanted.join(", "));
+    Err(FlightsCode::PolicyWantsMore.refuse(detail).into())
 }
 
 /// What the baseline descends from.

@@ -42,6 +42,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("plan", include_str!("../../schemas/plan.json")),
     ("policy", include_str!("../../schemas/policy.json")),
     ("reap", include_str!("../../schemas/reap.json")),
+    ("report", include_str!("../../schemas/report.json")),
     ("review", include_str!("../../schemas/review.json")),
     ("run", include_str!("../../schemas/run.json")),
     ("spend", include_str!("../../schemas/spend.json")),

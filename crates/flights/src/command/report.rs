@@ -7,16 +7,21 @@ use crate::report::{self, Failed, Flight, Report, Signature};
 use crate::show::{self, Format};
 use crate::timeline;
 use crate::transcript::Transcript;
-use crate::{FlightsCode, state};
+use crate::{FlightsCode, flight, state};
 use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
 use flightproof_certifier::key::PublicKey;
-use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict, parse_strict};
+use flightproof_core::{Digest, Exit, Refusal, Verdict, parse_strict};
 use std::path::{Path, PathBuf};
 
+/// The schema name of what is printed about a report.
+const REPORT_SCHEMA: &str = "flightproof/report/1";
 /// How a flight was looked at that came from its recording.
 const REPLAYED: &str = "replayed";
+/// What is told of a certificate that lies beside a refused admission.
+const BESIDE_REFUSED: &str =
+    "a certificate was made before this: it says what was asked for, and not that the branch moved";
 /// Largest verdict file in bytes: notes are bounded.
 const MAX_VERDICT: usize = 1 << 20;
 
@@ -60,7 +65,10 @@ pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
     }
     let keys = keys(&args.keys)?;
     for directory in flown {
-        add_flown(directory, &keys, &mut flights)?;
+        let worst = add_flown(directory, &keys, &mut flights);
+        if exit == Exit::Passed {
+            exit = worst;
+        }
     }
     if exit == Exit::Passed && flights.iter().any(|f| f.failure.is_some()) {
         exit = Exit::Mismatch;
@@ -74,7 +82,15 @@ pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
     let page = report::page(&report);
     input::write(&args.output, page.as_bytes(), 0o644)?;
     let told = format!("{}: {}", report.told(), input::shown(&args.output));
-    show::verdict(&Verdict::passed(Decision::Accepted, "report", told), format);
+    match format {
+        Format::Human => show::print(&format!("WRITTEN: {told}")),
+        Format::Json => {
+            let mut document = report.counts();
+            document["schema"] = REPORT_SCHEMA.into();
+            document["output"] = input::shown(&args.output).into();
+            show::print(&document.to_string());
+        }
+    }
     Ok(exit)
 }
 
@@ -204,21 +220,37 @@ fn add_flown(directory: &Path, keys: &[PublicKey], flights: &mut Vec<Flight>) ->
     } else {
         subfolders(directory)
     };
+    let mut exit = Exit::Passed;
     for folder in folders.iter().filter(|f| f.join("verdict.json").is_file()) {
         let name = folder
             .canonicalize()
             .ok()
             .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()))
             .unwrap_or_else(|| "flight".to_owned());
-        let file = folder.join("verdict.json");
-        let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
-            .map_err(|e| input::unreadable(&file, e))?;
-        let mut flown = flown(name, verdict.clone(), folder, keys)?;
+        let mut flown = Flight {
+            name,
+            how: "flown",
+            about: "As it was written when it was flown.".to_owned(),
+            ..Flight::default()
+        };
+        if let Err(refusal) = look_at(&mut flown, folder, keys) {
+            flown.failure = Some(unread(&refusal, folder));
+            if exit == Exit::Passed {
+                exit = refusal.exit();
+            }
+        }
         let replayed = flights.iter_mut();
         let mut replayed = replayed.filter(|f| f.how == REPLAYED && f.beside.is_none());
-        match replayed.find(|f| f.name == flown.name) {
-            Some(replayed) => stand_beside(replayed, verdict),
-            None => {
+        match (replayed.find(|f| f.name == flown.name), &flown) {
+            (
+                Some(replayed),
+                Flight {
+                    failure: None,
+                    verdict: Some(verdict),
+                    ..
+                },
+            ) => stand_beside(replayed, verdict.clone()),
+            _ => {
                 if flights.iter().any(|f| f.name == flown.name) {
                     flown.name = input::shown(folder);
                 }
@@ -226,7 +258,18 @@ fn add_flown(directory: &Path, keys: &[PublicKey], flights: &mut Vec<Flight>) ->
             }
         }
     }
-    Ok(())
+    exit
+}
+
+/// Why what lies in a folder is not told in full.
+fn unread(refusal: &Refusal, folder: &Path) -> Failed {
+    Failed {
+        code: refusal.code().to_owned(),
+        stage: "report".to_owned(),
+        detail: refusal.detail.clone(),
+        hint: refusal.explanation.todo.to_owned(),
+        again: format!("flights report {} -o report.html", input::shown(folder)),
+    }
 }
 
 /// A flight that came to something else than its recording is one of the two, and nobody knows which.
@@ -249,52 +292,52 @@ fn stand_beside(replayed: &mut Flight, flown: Verdict) {
     replayed.beside = Some(flown);
 }
 
-fn flown(
-    name: String,
-    verdict: Verdict,
-    folder: &Path,
-    keys: &[PublicKey],
-) -> Result<Flight, Refusal> {
-    let mut flight = Flight {
-        name,
-        how: "flown",
-        about: "As it was written when it was flown.".to_owned(),
-        stopped: verdict.code.is_some().then(|| verdict.stage.clone()),
-        ..Flight::default()
-    };
+/// Reads a flight's verdict, and its certificate if there is one. What was read before something could not
+/// be read stays.
+fn look_at(flight: &mut Flight, folder: &Path, keys: &[PublicKey]) -> Result<(), Refusal> {
+    let file = folder.join("verdict.json");
+    let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
+        .map_err(|e| input::unreadable(&file, e))?;
+    flight.stopped = verdict.code.is_some().then(|| verdict.stage.clone());
+    flight.verdict = Some(verdict.clone());
     let file = folder.join("certificate.dsse.json");
-    if file.exists() {
-        let envelope = input::read(&file, MAX_ENVELOPE_BYTES)?;
-        flight.signature = Signature::Unchecked;
-        if !keys.is_empty() {
-            // What no trusted key signed is not read at all.
-            let signed = dsse::open(&envelope, keys, 1)?;
-            let statement = Statement::parse(signed.bytes())?;
-            let id = Digest::of(signed.bytes()).to_string();
-            if verdict.certificate.as_deref() != Some(&*id) {
-                let detail = format!("{}: a verdict about another one", input::shown(&file));
-                return Err(FlightsCode::FileUnreadable.refuse(detail).into());
-            }
-            let signers: Vec<String> = signed.signers().iter().map(ToString::to_string).collect();
-            flight.signature = Signature::By(signers.join(", "));
-            flight.digests = digests(Some(&statement), None);
-            flight.digests.insert(
-                0,
-                (
-                    "certificate".to_owned(),
-                    Digest::of(signed.bytes()).to_string(),
-                ),
-            );
-            flight.statement = Some(Box::new(statement));
-        }
-    } else if verdict.code.is_none() {
-        return Err(FlightsCode::FileUnreadable
-            .refuse(format!(
-                "{}: a verdict without its certificate",
-                input::shown(&file)
-            ))
-            .into());
+    if !file.exists() {
+        return match verdict.code {
+            Some(_) => Ok(()),
+            None => Err(input::unreadable(
+                &file,
+                "a verdict without its certificate",
+            )),
+        };
     }
-    flight.verdict = Some(verdict);
-    Ok(flight)
+    let envelope = input::read(&file, MAX_ENVELOPE_BYTES)?;
+    flight.signature = Signature::Unchecked;
+    if !keys.is_empty() {
+        // What no trusted key signed is not read at all.
+        let signed = dsse::open(&envelope, keys, 1)?;
+        let statement = Statement::parse(signed.bytes())?;
+        let id = Digest::of(signed.bytes()).to_string();
+        // A verdict that was refused after the certificate was made once did not name it.
+        let is_of_another = match &verdict.certificate {
+            Some(named) => *named != id,
+            None => verdict.code.is_none(),
+        };
+        if is_of_another {
+            return Err(input::unreadable(&file, "a verdict about another one"));
+        }
+        let signers: Vec<String> = signed.signers().iter().map(ToString::to_string).collect();
+        flight.signature = Signature::By(signers.join(", "));
+        flight.digests = digests(Some(&statement), None);
+        flight.digests.insert(0, ("certificate".to_owned(), id));
+        flight.statement = Some(Box::new(statement));
+    }
+    let told = |v: &Verdict| v.notes.iter().any(|note| note == flight::NOT_LET_IN);
+    if let Some(verdict) = flight
+        .verdict
+        .as_mut()
+        .filter(|v| v.stage == "admit" && v.code.is_some() && !told(v))
+    {
+        verdict.notes.push(BESIDE_REFUSED.to_owned());
+    }
+    Ok(())
 }

@@ -5,8 +5,8 @@ use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::verify::ExpectedSubject;
-use flightproof_core::{CommitId, Decision, Digest, Refusal, Verdict, escape};
-use flightproof_importer::{self as importer, Admitted, Clearance, Git};
+use flightproof_core::{Code as _, CommitId, Decision, Digest, Refusal, Verdict, escape};
+use flightproof_importer::{self as importer, Admitted, Clearance, Git, ImporterCode};
 use flightproof_ledger::Ledger;
 use std::path::Path;
 
@@ -46,7 +46,8 @@ pub fn check_branch(
     let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
     importer::recover(&git, &mut ledger, state::unix_seconds())?;
     let ends = (request.baseline, request.head);
-    importer::check_open_or_in(&git, &host, &ledger, certificate, branch, ends)
+    let work = WorkDirectory::new(&state::directory()?)?;
+    importer::check_open_or_in(&git, &host, &ledger, certificate, branch, ends, work.path())
 }
 
 /// Moves a branch to the commit of a certificate that was verified, about a tree from
@@ -99,6 +100,25 @@ pub(crate) fn hand_over(
     });
     unlogged.into_iter().chain(unwritten).collect()
 }
+
+/// The verdict of a flight whose certificate, if it was made, did not let its commit in: it stands all the
+/// same, and says what was asked for and not what came of it.
+pub(crate) fn not_let_in(mut verdict: Verdict, certificate: Option<Digest>) -> Verdict {
+    let Some(certificate) = certificate else {
+        return verdict;
+    };
+    // Where nobody knows whether the branch moved, the refusal says so and no more is said here.
+    let uncertain = ImporterCode::AdmissionUncertain.explanation().code;
+    if verdict.code.as_deref() != Some(uncertain) {
+        verdict.notes.push(NOT_LET_IN.to_owned());
+    }
+    verdict.certificate = Some(certificate.to_string());
+    verdict
+}
+
+/// What is told of a certificate whose commit did not come in.
+pub(crate) const NOT_LET_IN: &str =
+    "the certificate stands, and the branch did not move to its commit: `flights admit` moves it";
 
 /// Refuses a place for a receipt where that of another certificate lies.
 ///

@@ -203,8 +203,9 @@ impl Host {
                 .refuse(format!("{} is at {candidate}", escape(branch, MAX_NAME)))
                 .into());
         }
-        let ends = (baseline, candidate);
-        importer::check_open(&self.git, &repository, branch, ends).map_err(told)
+        let (ends, work) = ((baseline, candidate), self.work_directory()?);
+        let open = importer::check_open(&self.git, &repository, branch, ends, work.path());
+        open.map_err(|refused| near::revision(refused, &self.git, &repository))
     }
 
     /// Refuses a branch that could not move from an order's baseline, whatever came.
@@ -215,7 +216,8 @@ impl Host {
         let repository = self.repository(order)?;
         let baseline = repository.resolve(&self.git, &order.baseline)?;
         let ends = (baseline, baseline);
-        Ok(importer::check_open(&self.git, &repository, branch, ends)?)
+        let work = self.work_directory()?;
+        importer::check_open(&self.git, &repository, branch, ends, work.path())
     }
 
     /// The state directory.

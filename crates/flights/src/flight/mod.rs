@@ -12,8 +12,8 @@ mod seen;
 mod standing;
 mod work;
 
+pub(crate) use admission::{NOT_LET_IN, check_receipt, hand_over, moved, not_let_in};
 pub use admission::{admit_certified, check_branch, subject_of};
-pub(crate) use admission::{check_receipt, hand_over, moved};
 pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{
     Certificate, Claimed, Opening, certify, clear_out, satisfied, write_certificate, write_verdict,

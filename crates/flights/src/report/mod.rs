@@ -43,22 +43,18 @@ pub enum Outcome {
     Refused,
 }
 
+/// Each with its word for people.
+const OUTCOMES: [(Outcome, &str); 4] = [
+    (Outcome::Failed, "failed"),
+    (Outcome::Expected, "as expected"),
+    (Outcome::Held, "held"),
+    (Outcome::Refused, "refused"),
+];
+
 impl Report {
     /// How the flights ended, in a few words.
     pub fn told(&self) -> String {
-        let ended = |wanted| {
-            self.flights
-                .iter()
-                .filter(|f| f.outcome() == wanted)
-                .count()
-        };
-        let parts = [
-            (Outcome::Failed, "failed"),
-            (Outcome::Expected, "as expected"),
-            (Outcome::Held, "held"),
-            (Outcome::Refused, "refused"),
-        ];
-        let parts = parts.map(|(outcome, word)| (ended(outcome), word));
+        let parts = OUTCOMES.map(|(outcome, word)| (self.ended(outcome), word));
         let parts: Vec<String> = parts
             .iter()
             .filter(|(count, _)| *count > 0)
@@ -66,6 +62,27 @@ impl Report {
             .collect();
         let flights = count(self.flights.len(), "flight");
         format!("{flights}: {}", parts.join(", "))
+    }
+
+    /// The same as numbers, each by its word.
+    pub fn counts(&self) -> serde_json::Value {
+        let counts = OUTCOMES.map(|(outcome, word)| (word, self.ended(outcome)));
+        let named = |word: &str| {
+            if word == "as expected" {
+                "asExpected".to_owned()
+            } else {
+                word.to_owned()
+            }
+        };
+        let counts = counts.map(|(word, count)| (named(word), count.into()));
+        let mut counts = serde_json::Map::from_iter(counts);
+        counts.insert("flights".to_owned(), self.flights.len().into());
+        counts.into()
+    }
+
+    fn ended(&self, wanted: Outcome) -> usize {
+        let ended = self.flights.iter().filter(|f| f.outcome() == wanted);
+        ended.count()
     }
 }
 

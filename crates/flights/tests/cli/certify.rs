@@ -1,6 +1,7 @@
 //! `flights certify`, in real sessions.
 
 use crate::environment::{Environment, workspace};
+use crate::verify::POLICY;
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -140,6 +141,62 @@ fn a_branch_that_is_checked_out_here_moves_with_its_files() {
     let candidate = environment.git(&["rev-parse", "candidate"]);
     assert_eq!(environment.git(&["rev-parse", "main"]), candidate);
     assert_eq!(environment.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_a_working_tree_could_not_take_is_refused_before_the_flight() {
+    let environment = Environment::with_pricing();
+    let before = environment.git(&["rev-parse", "main"]);
+    let file = environment.path("repo/src/main.rs");
+    let baseline = fs::read_to_string(&file).unwrap();
+    let refused = || {
+        let run = environment.certify("candidate", &["--admit", "main", "--format", "json"]);
+        let verdict = run.json();
+        assert_eq!(verdict["code"], "importer/SOURCE_CHANGED", "{}", run.text);
+        assert_eq!(verdict["stage"], "plan", "{}", run.text);
+        let made = environment.path("out/certificate.dsse.json").exists();
+        assert!(!made, "nothing was flown for it");
+        verdict["detail"].as_str().unwrap().to_owned()
+    };
+    // A file that the candidate changes, with as many bytes as before; gone; something staged.
+    fs::write(&file, baseline.replacen("use", "Use", 1)).unwrap();
+    assert!(refused().contains("src/main.rs"));
+    fs::remove_file(&file).unwrap();
+    assert!(refused().contains("src/main.rs"));
+    fs::write(&file, &baseline).unwrap();
+    environment.write("repo/other.txt", "staged\n");
+    environment.git(&["add", "other.txt"]);
+    assert!(refused().contains("staged"));
+    environment.git(&["reset", "-q"]);
+    assert_eq!(environment.logged(), [""; 0]);
+    assert_eq!(environment.git(&["rev-parse", "main"]), before);
+    // What the candidate does not touch is in nobody's way.
+    let run = environment.certify("candidate", &["--admit", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+}
+
+#[test]
+fn a_policy_that_no_new_certificate_meets_is_refused_before_the_flight() {
+    let environment = Environment::with_pricing();
+    let key = "0".repeat(64);
+    let own = flightproof_certifier::key::PublicKey::from_pem(
+        &fs::read_to_string(environment.public_key()).unwrap(),
+    );
+    let own = own.unwrap().id().to_string();
+    let rule = format!("\"keys\":[\"{own}\"],\"admission\":{{\"keys\":[\"{key}\"]}},\"allow\"");
+    let policy = POLICY.replace("\"allow\"", &rule);
+    let policy = environment.write("wants.json", &policy);
+    let run = environment.certify("candidate", &["--admit", "release", "--policy", &policy]);
+    assert_snapshot!(run.text, @r#"
+    exit 20
+    --- stdout
+    REFUSED at plan: flights/POLICY_WANTS_MORE: with --admit: a second statement
+      hint: leave --admit away, then let the commit in with `flights admit`
+    "#);
+    assert_eq!(environment.logged(), [""; 0]);
+    // Without --admit nothing of it is asked for yet.
+    let run = environment.certify("candidate", &["--policy", &policy]);
+    assert_eq!(run.code, 0, "{}", run.text);
 }
 
 #[test]

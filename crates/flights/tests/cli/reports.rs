@@ -1,6 +1,7 @@
 //! `flights report`: one file, read by a real browser, with hostile text in every place.
 
 use crate::environment::{Environment, workspace};
+use crate::verify::POLICY;
 use flightproof_core::{Decision, Verdict};
 use flightproof_evidence::{
     Attestation, Change, FileState, Probe, Reading, RunnerIdentity, Toolchain,
@@ -106,7 +107,7 @@ fn what_was_flown_without_a_plan_is_as_nobody_expects() {
         (run.stdout, fs::read_to_string(out).unwrap())
     };
     let (told, html) = flown("slip", 10);
-    assert!(told.contains("1 flight: 1 refused: "), "{told}");
+    assert!(told.starts_with("WRITTEN: 1 flight: 1 refused: "), "{told}");
     assert!(html.contains("✗ refused"), "{html}");
     let (told, held) = flown("candidate", 0);
     assert!(told.contains("1 flight: 1 held: "), "{told}");
@@ -134,6 +135,69 @@ fn what_was_flown_without_a_plan_is_as_nobody_expects() {
         "{}",
         refused.text
     );
+}
+
+/// A flight whose certificate was made and whose branch did not move, and what was read of it before.
+#[test]
+fn a_report_tells_of_a_refused_admission_and_loses_no_other_flight() {
+    let environment = Environment::with_pricing();
+    let policy = POLICY.replace("\"threshold\":1", "\"threshold\":2");
+    let policy = environment.write("policy.json", &policy);
+    let run = environment.certify("candidate", &["--admit", "release", "--policy", &policy]);
+    assert_eq!(run.code, 11, "{}", run.text);
+    let read = |path: &str| fs::read_to_string(environment.path(path)).unwrap();
+    let verdict: Verdict = serde_json::from_str(&read("out/verdict.json")).unwrap();
+    assert_eq!(verdict.stage, "admit");
+    assert!(verdict.certificate.is_some(), "it stands all the same");
+    assert!(verdict.notes[0].contains("the branch did not move"));
+    let text = |path: &str| environment.path(path).to_str().unwrap().to_owned();
+    let told = |folders: &[&str], exit| {
+        let folders: Vec<String> = folders.iter().map(|folder| text(folder)).collect();
+        let mut args = vec!["report", "-o", "report.html", "--format", "json"];
+        args.extend(folders.iter().map(String::as_str));
+        let run = environment.flights(&args);
+        assert_eq!(run.code, exit, "{}", run.text);
+        (run.json(), read("work/report.html"))
+    };
+    let (counts, html) = told(&["out"], 0);
+    assert_eq!(counts["refused"], 1, "{counts}");
+    assert!(html.contains("THRESHOLD_NOT_MET") && html.contains("the branch did not move"));
+    // As such a verdict was written once, without its certificate's name.
+    let bare = Verdict {
+        certificate: None,
+        notes: Vec::new(),
+        ..verdict.clone()
+    };
+    environment.write("out/verdict.json", &serde_json::to_string(&bare).unwrap());
+    let (counts, html) = told(&["out"], 0);
+    assert_eq!(counts["refused"], 1, "{counts}");
+    assert!(html.contains("and not that the branch moved"), "{html}");
+    // One that cannot be read, and one that is about another certificate, are told of among the others.
+    let another = Verdict {
+        certificate: Some("0".repeat(64)),
+        ..verdict
+    };
+    environment.write("torn/verdict.json", "{");
+    environment.write(
+        "other/verdict.json",
+        &serde_json::to_string(&another).unwrap(),
+    );
+    let certificate = environment.path("out/certificate.dsse.json");
+    let place = environment.path("other/certificate.dsse.json");
+    fs::copy(certificate, place).unwrap();
+    let (counts, html) = told(&["torn", "out", "other"], 2);
+    assert_eq!(counts["flights"], 3, "{counts}");
+    assert_eq!(
+        (&counts["failed"], &counts["refused"]),
+        (&2.into(), &1.into())
+    );
+    for part in [
+        "torn/verdict.json",
+        "a verdict about another one",
+        "THRESHOLD_NOT_MET",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
 }
 
 #[test]
