@@ -2,7 +2,7 @@
 
 use crate::annotations::{self, Finding, Place};
 use crate::show::{self, Form, StageTime, Tone, seconds};
-use flightproof_core::{Exit, Refusal, Verdict};
+use flightproof_core::{Exit, Refusal, Verdict, plain};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -156,12 +156,39 @@ fn row(result: &PlanResult, width: usize, columns: usize) -> String {
     if let Some(failure) = &result.failure {
         let _ = write!(
             text,
-            "\n     | {} at {}: {}\n     | hint: {}\n     | again: {}",
-            failure.code, failure.stage, failure.detail, failure.hint, failure.again
+            "\n     | {} at {}: {}{}\n     | hint: {}\n     | again: {}",
+            failure.code,
+            failure.stage,
+            failure.detail,
+            notes(&result.verdict),
+            failure.hint,
+            failure.again
         );
     }
     text
 }
+
+/// What a flight said that did not end as its plan expects: survivors, diagnostics, and its own hint.
+fn notes(verdict: &Verdict) -> String {
+    let shown = verdict.notes.iter().take(MAX_NOTES);
+    let mut text: String = shown
+        .map(|note| format!("\n     |   {}", plain(note)))
+        .collect();
+    if let Some(more @ 1..) = verdict.notes.len().checked_sub(MAX_NOTES) {
+        let _ = write!(text, "\n     |   and {more} more: see --format json");
+    }
+    if let Some(hint) = verdict
+        .hint
+        .as_deref()
+        .filter(|_| !verdict.notes.is_empty())
+    {
+        let _ = write!(text, "\n     |   hint: {}", plain(hint));
+    }
+    text
+}
+
+/// Most notes of a flight below its row: a refusal has 24 and a line about the rest for each thing it tells.
+const MAX_NOTES: usize = 50;
 
 fn verdict(result: &PlanResult) -> String {
     match &result.verdict.code {
@@ -307,6 +334,33 @@ mod tests {
         );
         assert!(text.contains("time=\"1.042\""), "{text}");
         assert_eq!(xml("a\u{0}\u{1b}\u{ffff}"), "a\u{fffd}\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn a_flight_that_ended_otherwise_tells_its_notes_and_not_all_of_very_many() {
+        let mut results = results();
+        let survivors = (0..56).map(|n| format!("src/a.rs:{n}: survived\u{1b}[0m"));
+        results[1].verdict.notes = survivors.collect();
+        let text = table(&results);
+        assert!(
+            text.contains("\n     |   src/a.rs:0: survived\\u{1b}[0m\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("src/a.rs:49:") && !text.contains("src/a.rs:50:"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n     |   and 6 more: see --format json\n"),
+            "{text}"
+        );
+        assert_eq!(
+            text.matches("hint: ").count(),
+            2,
+            "the flight's and the run's: {text}"
+        );
+        results[1].failure = None;
+        assert!(!table(&results).contains("survived"));
     }
 
     #[test]
