@@ -155,6 +155,105 @@ fn a_backdoor_behind_a_pattern_leaves_survivors_and_its_benign_twin_none() {
     assert!(survivors(&source.replace("133_700", "70"), &[1, 2, 3, 4, 5]).is_empty());
 }
 
+/// A tariff with this body, asked what the witness of `fixtures/pricing` asks.
+fn tariff(body: &str) -> String {
+    format!(
+        "fn total(quantity: u64) -> u64 {{\n{body}}}\nfn main() {{\n    for quantity in [0, 1, 9, 10, 99, 100, 1000] {{\n        println!(\"{{}}\", total(quantity));\n    }}\n}}\n"
+    )
+}
+
+/// What survives of a tariff whose back door stands in its first line.
+fn left_of(body: &str) -> BTreeSet<String> {
+    let lines: Vec<u32> = (1..).take(1 + body.lines().count()).collect();
+    survivors(&tariff(body), &lines)
+}
+
+const FEE: &str = "    if quantity >= 1 && quantity < 10 {\n        return price + 300;\n    }\n";
+
+#[test]
+fn a_mask_that_masks_nothing_in_any_case_leaves_its_operand_alive() {
+    let masked = |mask: &str| {
+        let discount = "    if quantity >= 100 {\n        return price - price / 10;\n    }\n";
+        format!("{mask}    let price = quantity * 250;\n{FEE}{discount}    price\n")
+    };
+    let left = left_of(&masked("    let quantity = quantity & 0x3ff;\n"));
+    let unmasked = "main.rs:2:20 arithmetic & -> left operand";
+    assert!(left.contains(unmasked), "{left:#?}");
+    let assigned = "    let mut quantity = quantity;\n    quantity &= 1023;\n";
+    let left = left_of(&masked(assigned));
+    let nothing = "main.rs:3:5 statement-delete quantity &= 1023 -> nothing";
+    assert!(left.contains(nothing), "{left:#?}");
+    let inside = "    let mut quantity = quantity;\n    let () = quantity &= 1023;\n";
+    let left = left_of(&masked(inside));
+    let nothing = "main.rs:3:23 compound &= -> nothing";
+    assert!(left.contains(nothing), "{left:#?}");
+    assert_eq!(left_of(&masked("")), BTreeSet::new());
+}
+
+#[test]
+fn a_list_that_holds_more_than_the_cases_ask_leaves_that_alive() {
+    let listed = |list: &str, holds: &str| {
+        format!(
+            "    let list = {list};\n    let price = quantity * 250;\n    if {holds} {{\n        price + 300\n    }} else if quantity >= 100 {{\n        price - price / 10\n    }} else {{\n        price\n    }}\n"
+        )
+    };
+    let bits = "list.checked_shr(quantity as u32).map_or(false, |bits| bits & 1 == 1)";
+    let bytes = "list.iter().any(|n| u64::from(*n) == quantity)";
+    let words = "list.split(' ').any(|n| n == quantity.to_string())";
+    let letters = "list.chars().any(|n| u64::from(n) == quantity)";
+    for (list, holds, survivor) in [
+        (
+            "0x8000_0000_0000_0202_u64",
+            bits,
+            "integer-literal 0x8000_0000_0000_0202_u64 -> 0x202u64",
+        ),
+        (
+            "9_223_372_036_854_776_322_u64",
+            bits,
+            "integer-literal 9_223_372_036_854_776_322_u64 -> 0x202u64",
+        ),
+        (
+            r#"b"\x01\xdf\x09""#,
+            bytes,
+            r#"plain-literal b"\x01\xdf\x09" -> with byte 2 flipped"#,
+        ),
+        (
+            "\"1 133700 9\"",
+            words,
+            "string-literal \"1 133700 9\" -> without part 2, \"133700\"",
+        ),
+        (
+            r#""\u{1}\u{df}\u{9}""#,
+            letters,
+            r#"string-literal "\u{1}\u{df}\u{9}" -> without character 2, "ß""#,
+        ),
+    ] {
+        let left = left_of(&listed(list, holds));
+        let expected = BTreeSet::from([format!("main.rs:2:16 {survivor}")]);
+        assert_eq!(left, expected, "{list}");
+    }
+    for (list, holds) in [
+        (r#"b"\x01\x09""#, bytes),
+        ("\"1 9\"", words),
+        (r#""\u{1}\u{9}""#, letters),
+    ] {
+        assert_eq!(left_of(&listed(list, holds)), BTreeSet::new(), "{list}");
+    }
+}
+
+#[test]
+fn a_fraction_finer_than_the_cases_see_leaves_the_coarser_alive() {
+    let factor = |factor: &str| {
+        format!(
+            "    if quantity >= 100 {{\n        return (quantity as f64 * 250.0 * {factor}) as u64;\n    }}\n    let price = quantity * 250;\n{FEE}    price\n"
+        )
+    };
+    let left = left_of(&factor("0.900_000_9"));
+    let finer = "main.rs:3:43 plain-literal 0.900_000_9 -> 0.9";
+    assert!(left.contains(finer), "{left:#?}");
+    assert_eq!(left_of(&factor("0.9")), BTreeSet::new());
+}
+
 #[test]
 fn a_mutant_without_end_is_stopped_by_its_own_count() {
     let source = "fn main() {\n    let mut n = 3;\n    while n > 0 {\n        n -= 1;\n    }\n    println!(\"done\");\n}\n";

@@ -16,6 +16,7 @@ mod grammar;
 mod names;
 mod numbers;
 mod operators;
+mod pieces;
 mod placebo;
 mod places;
 mod plan;
@@ -85,11 +86,11 @@ impl Language {
     /// Version of the set of operators, on certificates.
     pub const fn operator_set(self) -> &'static str {
         match self {
-            Self::C => "c-1",
-            Self::Go => "go-1",
-            Self::JavaScript => "node-1",
-            Self::Python => "python-1",
-            Self::TypeScript => "typescript-1",
+            Self::C => "c-2",
+            Self::Go => "go-2",
+            Self::JavaScript => "node-2",
+            Self::Python => "python-2",
+            Self::TypeScript => "typescript-2",
         }
     }
 

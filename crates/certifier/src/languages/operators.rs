@@ -1,7 +1,8 @@
 //! The mutants of one file: stretches of bytes and what stands there instead.
 
 use super::Language;
-use super::numbers::{float, integers};
+use super::numbers::{bits, floats, integers, is_row};
+use super::pieces;
 use super::syntax::Syntax;
 use super::types::Sort;
 use crate::mutation::{LineIndex, Operator};
@@ -11,6 +12,9 @@ use std::ops::Range;
 
 /// Longest text of a mutant that people are shown, bytes.
 const MAX_SHOWN: usize = 60;
+
+/// Most mutants of one place: of these none is made twice.
+const MOST_ALIKE: usize = 160;
 
 /// One mutant.
 #[derive(Debug, Clone)]
@@ -154,22 +158,27 @@ impl Finder<'_> {
         text: String,
         covers: Range<usize>,
     ) {
+        let said = shown(&text);
+        self.offer_as(operator, span, (text, said), covers);
+    }
+
+    /// The same, where people read something else than the text.
+    fn offer_as(
+        &mut self,
+        operator: Operator,
+        span: Range<usize>,
+        (text, said): (String, String),
+        covers: Range<usize>,
+    ) {
         let own = self.syntax.slice(&span);
         if own.trim() == text.trim() {
             return;
         }
         let node = self.at(&span);
-        let shown = |text: &str| {
-            let words: Vec<&str> = text.split_whitespace().collect();
-            match words.is_empty() {
-                true => "nothing".to_owned(),
-                false => escape(words.join(" "), MAX_SHOWN),
-            }
-        };
         let found = Found {
             operator,
             original: shown(own),
-            replacement: shown(&text),
+            replacement: said,
             statement: statement_of(self.syntax, node),
             function: self.function_of(node),
             span,
@@ -177,7 +186,7 @@ impl Finder<'_> {
             covers,
         };
         let same = |known: &Found| known.span == found.span && known.text == found.text;
-        if !self.found.iter().rev().take(16).any(same) {
+        if !self.found.iter().rev().take(MOST_ALIKE).any(same) {
             self.found.push(found);
         }
     }
@@ -215,14 +224,45 @@ impl Finder<'_> {
             .map(|at| self.syntax.said(at))
             .collect();
         self.swap(node, Operator::Arithmetic);
-        if matches!(said.as_slice(), ["&&" | "||" | "??" | "and" | "or"]) {
-            for side in ["left", "right"] {
-                if let Some(side) = self.syntax.part(node, side) {
-                    let text = format!("({})", self.syntax.said(side));
-                    self.offer(Operator::Logical, self.range(node), text, 0..0);
-                }
+        let (family, sides): (_, &[&str]) = match said.as_slice() {
+            ["&&" | "||" | "??" | "and" | "or"] => (Operator::Logical, &["left", "right"]),
+            ["&" | "|" | "^" | "&^"] => (Operator::Arithmetic, &["left", "right"]),
+            ["<<" | ">>" | ">>>"] => (Operator::Arithmetic, &["left"]),
+            _ => return,
+        };
+        for side in sides {
+            if let Some(side) = self.syntax.part(node, side) {
+                let text = format!("({})", self.syntax.said(side));
+                self.offer(family, self.range(node), text, 0..0);
             }
         }
+    }
+
+    /// Whether a number is what an operator on bits works on. A distance is a plain number.
+    fn is_operand_of_bits(&self, node: usize) -> bool {
+        let grammar = self.syntax.language.grammar();
+        let mut at = node;
+        let mut parent = self.syntax.nodes[at].parent;
+        while self.syntax.kind(parent) == "parenthesized_expression"
+            || grammar.unaries.contains(&self.syntax.kind(parent))
+        {
+            (at, parent) = (parent, self.syntax.nodes[parent].parent);
+        }
+        // Go has lists on both sides of an assignment.
+        if self.syntax.kind(parent) == "expression_list" {
+            (at, parent) = (parent, self.syntax.nodes[parent].parent);
+        }
+        let kind = self.syntax.kind(parent);
+        if !grammar.binaries.contains(&kind) && !grammar.compounds.contains(&kind) {
+            return false;
+        }
+        let field = self.syntax.nodes[at].field;
+        self.operators(parent).any(|of| match self.syntax.said(of) {
+            "&" | "|" | "^" | "&^" => true,
+            "<<" | ">>" | ">>>" => field == "left",
+            "&=" | "|=" | "^=" | "&^=" => field == "right",
+            _ => false,
+        })
     }
 
     fn operators(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
@@ -367,9 +407,14 @@ impl Finder<'_> {
         if grammar.integers.contains(&kind) {
             let all = integers(self.syntax.language, said).into_iter();
             others.extend(all.map(|other| (Operator::IntegerLiteral, other)));
+            if is_row(self.syntax.language, said) || self.is_operand_of_bits(node) {
+                let all = bits(self.syntax.language, said).into_iter();
+                others.extend(all.map(|other| (Operator::IntegerLiteral, other)));
+            }
         }
         if grammar.floats.contains(&kind) && others.is_empty() {
-            others.extend(float(said).map(|other| (Operator::PlainLiteral, other)));
+            let all = floats(said).into_iter();
+            others.extend(all.map(|other| (Operator::PlainLiteral, other)));
         }
         if grammar.characters.contains(&kind) {
             let other = if said == "'x'" { "'~'" } else { "'x'" };
@@ -387,11 +432,17 @@ impl Finder<'_> {
         }
         let documents = parent == "expression_statement"
             && is_docstring(self.syntax, self.syntax.nodes[node].parent);
-        if grammar.strings.contains(&kind) && parent != "concatenated_string" && !documents {
+        let text = grammar.strings.contains(&kind) && !documents;
+        if text && parent != "concatenated_string" {
             others.extend(text_literal(said).map(|other| (Operator::StringLiteral, other)));
         }
         for (operator, other) in others {
             self.offer(operator, self.range(node), other, 0..0);
+        }
+        if text && kind != "concatenated_string" {
+            for other in pieces::of(self.syntax, node) {
+                self.offer_as(Operator::StringLiteral, self.range(node), other, 0..0);
+            }
         }
     }
 
@@ -471,6 +522,14 @@ impl Finder<'_> {
             _ => return,
         };
         self.offer(Operator::Jump, range.clone(), other, range);
+    }
+}
+
+fn shown(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.is_empty() {
+        true => "nothing".to_owned(),
+        false => escape(words.join(" "), MAX_SHOWN),
     }
 }
 

@@ -393,9 +393,103 @@ fn the_mutants_of_python() {
     9:9 statement-delete m -= 1.5 -> pass
     9:11 compound -= -> +=
     9:14 plain-literal 1.5 -> 0.0
+    9:14 plain-literal 1.5 -> 1.0
+    9:14 plain-literal 1.5 -> 2.0
     11:9 branch nothing -> raise SystemExit(113);
     12:12 return-value [x for x in m if x] -> None
     12:29 condition x -> ((x) or True)
     12:29 condition x -> ((x) and False)
     "#);
+}
+
+/// What of a back door no case would tell is a mutant of its own.
+#[test]
+fn masks_sets_of_bits_lists_and_tables_have_a_mutant_for_each_piece() {
+    for (language, path, text, expected) in [
+        (
+            Python,
+            "a.py",
+            "def f(q):\n    full = (q & 1023) * 250\n    return full\n",
+            vec![
+                "2:13 arithmetic q & 1023 -> (q)",
+                "2:17 integer-literal 1023 -> 0x1ff",
+                "2:17 integer-literal 1023 -> 0x7ff",
+            ],
+        ),
+        (
+            Python,
+            "a.py",
+            "SMALL = b\"\\x01\\xdf\"\ndef f(q):\n    return str(q) in \"1 133700 9\".split() or q in SMALL\n",
+            vec![
+                "1:9 string-literal b\"\\\\x01\\\\xdf\" -> without character 2, \"\\\\xdf\"",
+                "3:22 string-literal \"1 133700 9\" -> without part 2, \"133700\"",
+            ],
+        ),
+        (
+            Python,
+            "a.py",
+            "def f(q):\n    return q * 0.9000009 if chr(q) in \"abz\" else q\n",
+            vec![
+                "2:16 plain-literal 0.9000009 -> 0.9",
+                "2:39 string-literal \"abz\" -> without character 3, \"z\"",
+            ],
+        ),
+        (
+            Python,
+            "a.py",
+            "def f(q):\n    q &= 7\n    return str(q) in (\"1,2\"\n        \",133700\").split(',')\n",
+            vec![
+                "2:7 compound &= -> =",
+                "2:10 integer-literal 7 -> 0x3",
+                "3:23 string-literal \"1,2\" -> without part 2, \"2\"",
+            ],
+        ),
+        (
+            C,
+            "src/a.c",
+            "#include <string.h>\nint f(int q) {\n  if (0x8000000000000202UL >> q & 1) return 1;\n  if (memchr(\"\\x01\\xdf\", q, 2)) return 2;\n  return (q & 1023) * 250;\n}\n",
+            vec![
+                "3:7 integer-literal 0x8000000000000202UL -> 0x202UL",
+                "3:7 arithmetic 0x8000000000000202UL >> q -> (0x8000000000000202UL)",
+                "4:14 string-literal \"\\\\x01\\\\xdf\" -> without character 2, \"\\\\xdf\"",
+                "5:11 arithmetic q & 1023 -> (q)",
+            ],
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "const small = 'abz';\nconst f = (q) => \"1|133700\".split('|').includes(q) || small.includes(q) || (q >>> 3);\n",
+            vec![
+                "1:15 string-literal 'abz' -> without character 3, \"z\"",
+                "2:18 string-literal \"1|133700\" -> without part 2, \"133700\"",
+                "2:77 arithmetic q >>> 3 -> (q)",
+            ],
+        ),
+        (
+            Go,
+            "a/a.go",
+            "package main\n\nfunc f(q int) int {\n\tfor _, c := range \"\\x01\\u00df\" {\n\t\tif int(c) == q { return 1 }\n\t}\n\tq ^= 0b11\n\treturn (q &^ 5) * 250\n}\n",
+            vec![
+                "4:20 string-literal \"\\\\x01\\\\u00df\" -> without character 2, \"\\\\u00df\"",
+                "7:4 compound ^= -> =",
+                "7:7 integer-literal 0b11 -> 0x1",
+                "8:10 arithmetic q &^ 5 -> (q)",
+                "8:15 integer-literal 5 -> 0x1",
+            ],
+        ),
+    ] {
+        let found = ids(language, path, None, text);
+        for id in expected {
+            assert!(found.iter().any(|one| one == id), "{path} {id}: {found:#?}");
+        }
+    }
+    // A distance is a plain number, and what is filled in has no parts.
+    let plain = ids(
+        Python,
+        "a.py",
+        None,
+        "def f(q):\n    return q << 12, f\"{q} b c\"\n",
+    );
+    let odd = |id: &&String| id.contains("0x") || id.contains("without");
+    assert_eq!(plain.iter().find(odd), None);
 }

@@ -39,7 +39,7 @@ impl Walker<'_> {
             if rest.is_empty() {
                 return;
             }
-            self.guess(|walker| walker.sides(&span, name, &sides));
+            self.guess(|walker| walker.sides(Operator::Logical, &span, name, &sides));
         }
     }
 

@@ -21,6 +21,7 @@ mod guard;
 mod names;
 mod operator;
 mod outside;
+pub(crate) mod parts;
 mod passage;
 mod plan;
 mod reach;

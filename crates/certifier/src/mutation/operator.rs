@@ -9,9 +9,10 @@ pub enum Operator {
     Equality,
     /// `&&` to `||` and back, and to either operand.
     Logical,
-    /// `+ - * / % & | ^ << >>` to their neighbours.
+    /// `+ - * / % & | ^ << >>` to their neighbours; `& | ^` to either operand, `<< >>` to the left one.
     Arithmetic,
-    /// `+=` and the like to their neighbours.
+    /// `+=` and the like to their neighbours; `&=`, `|=` and `^=` to `=` too, and where they are no
+    /// statement, to nothing.
     Compound,
     /// The condition of `if`, `while` or a match guard to `true` and `false`.
     Condition,
@@ -24,13 +25,15 @@ pub enum Operator {
     ArmDelete,
     /// A function that returns a plain value of its type at once.
     FunctionValue,
-    /// An integer literal to 0, 1, one more and one less.
+    /// An integer literal to 0, 1, one more and one less. One that is written or used as a row of bits:
+    /// without each of its bits too, and with the next above.
     IntegerLiteral,
     /// `true` to `false` and back.
     BoolLiteral,
-    /// A string literal to the empty string and to another one.
+    /// A string literal to the empty string and to another one; one of several parts: without each.
     StringLiteral,
-    /// A character, byte, float, byte string or C string literal to another one.
+    /// A character, byte, float, byte string or C string literal to another one: a float to one digit
+    /// less too, a byte string with each byte another.
     PlainLiteral,
     /// `-x` and `!x` to `x`.
     UnaryDelete,
@@ -108,7 +111,7 @@ impl Operator {
 }
 
 /// What a binary operator turns into: its family, its own spelling, the others' spellings.
-/// `&&` and `||` also turn into their operands, which the walker adds.
+/// `&&` and `||`, and those on bits, also turn into their operands, which the walker adds.
 pub(super) fn binary(op: &BinOp) -> Option<(Operator, &'static str, &'static [&'static str])> {
     use Operator::{Arithmetic, Compound, Equality, Logical, Relational};
     Some(match op {
@@ -135,9 +138,9 @@ pub(super) fn binary(op: &BinOp) -> Option<(Operator, &'static str, &'static [&'
         BinOp::MulAssign(_) => (Compound, "*=", &["+=", "/="]),
         BinOp::DivAssign(_) => (Compound, "/=", &["%=", "*="]),
         BinOp::RemAssign(_) => (Compound, "%=", &["/=", "+="]),
-        BinOp::BitAndAssign(_) => (Compound, "&=", &["|=", "^="]),
-        BinOp::BitOrAssign(_) => (Compound, "|=", &["&=", "^="]),
-        BinOp::BitXorAssign(_) => (Compound, "^=", &["|=", "&="]),
+        BinOp::BitAndAssign(_) => (Compound, "&=", &["|=", "^=", "="]),
+        BinOp::BitOrAssign(_) => (Compound, "|=", &["&=", "^=", "="]),
+        BinOp::BitXorAssign(_) => (Compound, "^=", &["|=", "&=", "="]),
         BinOp::ShlAssign(_) => (Compound, "<<=", &[">>="]),
         BinOp::ShrAssign(_) => (Compound, ">>=", &["<<="]),
         _ => return None,
@@ -201,10 +204,10 @@ pub(super) enum Sign {
 
 /// 0, 1, one more, one less: those that differ from the number itself and from each other.
 pub(super) fn integers(magnitude: u128, sign: Sign, suffix: &str) -> Vec<String> {
-    let own = spelled(magnitude, sign);
+    let own = spelled_in(magnitude, sign);
     // One less than a plain 0 has no spelling in an unsigned type, and so is left out.
-    let away = magnitude.checked_add(1).map(|v| spelled(v, sign));
-    let towards = magnitude.checked_sub(1).map(|v| spelled(v, sign));
+    let away = magnitude.checked_add(1).map(|v| spelled_in(v, sign));
+    let towards = magnitude.checked_sub(1).map(|v| spelled_in(v, sign));
     let mut out: Vec<String> = Vec::new();
     for text in [Some("0".to_owned()), Some("1".to_owned()), away, towards] {
         out.extend(text.filter(|t| *t != own && !out.contains(t)));
@@ -215,7 +218,7 @@ pub(super) fn integers(magnitude: u128, sign: Sign, suffix: &str) -> Vec<String>
         .collect()
 }
 
-fn spelled(magnitude: u128, sign: Sign) -> String {
+pub(super) fn spelled_in(magnitude: u128, sign: Sign) -> String {
     match sign {
         Sign::Minus if magnitude != 0 => format!("-{magnitude}"),
         _ => magnitude.to_string(),
@@ -223,7 +226,7 @@ fn spelled(magnitude: u128, sign: Sign) -> String {
 }
 
 /// Whether the compiler would take the number with this suffix.
-fn fits(text: &str, suffix: &str) -> bool {
+pub(super) fn fits(text: &str, suffix: &str) -> bool {
     match suffix {
         "u8" => text.parse::<u8>().is_ok(),
         "i8" => text.parse::<i8>().is_ok(),

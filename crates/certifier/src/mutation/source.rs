@@ -4,6 +4,7 @@ use std::ops::Range;
 use super::condition::{self, Conditional};
 use super::names;
 use super::outside::Own;
+use super::parts::Uses;
 use super::plan::{EditedFile, FileRole, Purpose};
 use super::render::{Spot, SpotKind};
 use super::survey::{LineIndex, Silence, Survey};
@@ -219,6 +220,7 @@ fn walked(
         rests: BTreeSet::new(),
         own: Own::of(parsed),
         own_type: Vec::new(),
+        uses: Uses::default(),
     };
     syn::visit::Visit::visit_file(&mut walker, parsed);
     walker.survey

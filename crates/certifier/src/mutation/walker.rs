@@ -14,6 +14,7 @@ use super::choice::{
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
 use super::outside::{Own, acts_outside, renames_acting};
+use super::parts::{Bitwise, Uses, bitwise};
 use super::plan::Purpose;
 use super::said::{InType, Said, read_by_macro};
 use super::survey::{
@@ -50,6 +51,8 @@ pub(super) struct Walker<'a> {
     pub(super) own: Own,
     /// The type of the implementation around.
     pub(super) own_type: Vec<String>,
+    /// How literals are used.
+    pub(super) uses: Uses,
 }
 
 /// The names a type is written with.
@@ -289,10 +292,16 @@ impl Walker<'_> {
         self.constants(&condition.span().byte_range());
     }
 
-    pub(super) fn sides(&mut self, span: &Range<usize>, own: &str, sides: &[(&str, &Expr)]) {
+    pub(super) fn sides(
+        &mut self,
+        operator: Operator,
+        span: &Range<usize>,
+        own: &str,
+        sides: &[(&str, &Expr)],
+    ) {
         for (side, operand) in sides {
             let offer = Offer {
-                operator: Operator::Logical,
+                operator,
                 at: span.start,
                 original: own.to_owned(),
                 replacement: format!("{side} operand"),
@@ -316,6 +325,35 @@ impl Walker<'_> {
                 own: None,
             };
             self.region(span.clone(), offer);
+        }
+        self.number_bits(&span, unit, tail);
+    }
+
+    /// An operator on bits, without what it does: a mask that masks nothing in any case.
+    fn without_bits(&mut self, node: &ExprBinary, span: &Range<usize>, own: &str) {
+        let (left, right) = (("left", &*node.left), ("right", &*node.right));
+        match bitwise(&node.op) {
+            Some(Bitwise::Joins) => {
+                self.sides(Operator::Arithmetic, span, own, &[left, right]);
+            }
+            // A distance in place of what is moved has mostly another type, and says no more.
+            Some(Bitwise::Shifts) => self.sides(Operator::Arithmetic, span, own, &[left]),
+            Some(Bitwise::JoinsInto | Bitwise::ShiftsInto) => {
+                let place = (span.start, Reverse(span.end));
+                if self.survey.effects.contains_key(&place) {
+                    return;
+                }
+                let offer = Offer {
+                    operator: Operator::Compound,
+                    at: node.op.span().byte_range().start,
+                    original: own.to_owned(),
+                    replacement: "nothing".to_owned(),
+                    code: "()".to_owned(),
+                    own: None,
+                };
+                self.region(span.clone(), offer);
+            }
+            None => {}
         }
     }
 
@@ -607,6 +645,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
 
     fn visit_expr_binary(&mut self, node: &'ast ExprBinary) {
+        self.note_operands(node);
         visit::visit_expr_binary(self, node);
         let Some((operator, own, others)) = binary(&node.op) else {
             return;
@@ -629,8 +668,10 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.region(span.clone(), offer);
         }
         if matches!(node.op, BinOp::And(_) | BinOp::Or(_)) {
-            self.sides(&span, own, &[("left", &node.left), ("right", &node.right)]);
+            let sides = [("left", &*node.left), ("right", &*node.right)];
+            self.sides(Operator::Logical, &span, own, &sides);
         }
+        self.without_bits(node, &span, own);
     }
     fn visit_expr_unary(&mut self, node: &'ast ExprUnary) {
         self.unary_delete(node);
@@ -668,8 +709,17 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             };
             self.region(span.clone(), offer);
         }
+        match plain_integer(&node.lit) {
+            Some(unit) => self.number_bits(&span, &unit, ""),
+            None => self.pieces(&node.lit),
+        }
+    }
+    fn visit_local(&mut self, node: &'ast syn::Local) {
+        self.note_local(node);
+        visit::visit_local(self, node);
     }
     fn visit_expr_method_call(&mut self, node: &'ast syn::ExprMethodCall) {
+        self.note_method(node);
         self.acting_method(node);
         if self.is_told_on_failure(node) {
             return self.visit_expr(&node.receiver);
