@@ -14,10 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 type Attack<'a> = (&'a str, &'a str, &'a [&'a str]);
 
 fn plan(old: Option<&str>, new: &str) -> MutationPlan {
+    MutationPlan::new(edited(old, new)).unwrap()
+}
+
+fn edited(old: Option<&str>, new: &str) -> MutationInput {
     let known: BTreeSet<&str> = old.unwrap_or_default().lines().collect();
     let lines = (1..).zip(new.lines());
     let lines = lines.filter(|(_, text)| !known.contains(text));
-    MutationPlan::new(MutationInput {
+    MutationInput {
         files: vec![EditedFile {
             path: RelPath::new("src/lib.rs").unwrap(),
             text: Bytes::from(new.as_bytes()),
@@ -30,8 +34,7 @@ fn plan(old: Option<&str>, new: &str) -> MutationPlan {
         beside: Vec::new(),
         seed: [3; 32],
         purpose: Purpose::Gate,
-    })
-    .unwrap()
+    }
 }
 
 fn unjudged(old: &str, new: &str) -> Vec<String> {
@@ -803,4 +806,230 @@ fn only_a_waiver_for_exactly_this_place_in_exactly_this_file_accepts_it() {
     };
     assert_eq!(judged(std::slice::from_ref(&other_line)), open);
     assert_eq!(judged(&[right, other_line]), Err("certifier/WAIVER_STALE"));
+}
+
+/// Patterns that count as changed where every line of a file does.
+fn patterns_with_all_changed(old: &str, new: &str) -> Vec<String> {
+    let mut input = edited(Some(old), new);
+    let file = input.files.first_mut().unwrap();
+    file.lines = (1..).zip(new.lines()).map(|(number, _)| number).collect();
+    let plan = MutationPlan::new(input).unwrap();
+    let places = plan.unjudged.iter().map(|place| place.id());
+    places.filter(|id| !id.ends_with(" unviable")).collect()
+}
+
+const DIGITS: &str = "const N: char = 'n';
+fn read(text: &str, kind: u8) -> u64 {
+    let mut number = 0;
+    for c in text.chars() {
+        match c {
+            '0'..='9' => number = number * 10 + c as u64 - 48,
+            'a' | 'b' if kind > 1 => number += 1,
+            N | 'm' => number += 2,
+            _ => {}
+        }
+    }
+    number
+}
+fn other(c: char) -> u64 {
+    match c {
+        'x' | 'y' => 1,
+        _ => 2,
+    }
+}
+";
+
+#[test]
+fn a_pattern_that_stands_as_it_did_is_no_changed_code() {
+    for (from, to) in [
+        ("c as u64 - 48,", "(c as u64 - 48),"),
+        (
+            "=> number = number * 10 + c as u64 - 48,",
+            "=> { number = number * 10 + c as u64 - 48 }",
+        ),
+        ("'y' => 1", "'y' => 3"),
+        ("'m' => number += 2", "'m' => number += 3"),
+        // Behind it, or in a function of its own, and a body ahead of it.
+        ("_ => {}", "'p' => number += 3,\n            _ => {}"),
+        (
+            "const N: char = 'n';\n",
+            "const N: char = 'n';\nfn new() {}\n",
+        ),
+        ("number\n}", "number + 1\n}"),
+    ] {
+        let new = DIGITS.replace(from, to);
+        assert_ne!(new, DIGITS, "{from}");
+        let places = patterns_with_all_changed(DIGITS, &new);
+        let only = ["src/lib.rs:1 unjudged const-context".to_owned()];
+        assert_eq!(places, only, "{to}");
+    }
+    let named = |old: &str, new: &str| unjudged(old, new);
+    let new = DIGITS.replace("c as u64 - 48,", "(c as u64 - 48),");
+    assert_eq!(named(DIGITS, &new), Vec::<String>::new());
+    let nested = "fn f(a: u8, b: u8) -> u8 {\n    match a {\n        1 | 2 => match b {\n            3 | 4 => 5,\n            _ => 6,\n        },\n        _ => 7,\n    }\n}\n";
+    assert_eq!(
+        named(nested, &nested.replace("=> 5,", "=> 8,")),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_pattern_that_may_choose_otherwise_than_it_did_is_changed_code() {
+    let counts = |from: &str, to: &str, pattern: &str| {
+        let new = DIGITS.replacen(from, to, 1);
+        assert_ne!(new, DIGITS, "{from}");
+        let line = (1..)
+            .zip(new.lines())
+            .find(|(_, text)| text.contains(pattern));
+        let (line, _) = line.unwrap_or_else(|| panic!("{pattern} in {new}"));
+        let id = format!("src/lib.rs:{line} unjudged pattern");
+        let places = patterns_with_all_changed(DIGITS, &new);
+        assert!(places.contains(&id), "{to}: {id} in {places:?}");
+    };
+    // Its own tokens.
+    counts("'0'..='9'", "'0'..'9'", "'0'..'9'");
+    counts("'x' | 'y'", "'y' | 'x'", "'y' | 'x'");
+    counts("if kind > 1", "if kind > 0", "'a' | 'b'");
+    counts("if kind > 1 ", "", "'a' | 'b'");
+    // Another arm before it, one that went, one that moved.
+    counts(
+        "            'a' | 'b'",
+        "            'm' => number += 9,\n            'a' | 'b'",
+        "N | 'm'",
+    );
+    counts(
+        "            'a' | 'b' if kind > 1 => number += 1,\n",
+        "",
+        "N | 'm'",
+    );
+    counts(
+        "            '0'..='9' => number = number * 10 + c as u64 - 48,\n            'a' | 'b' if kind > 1 => number += 1,\n",
+        "            'a' | 'b' if kind > 1 => number += 1,\n            '0'..='9' => number = number * 10 + c as u64 - 48,\n",
+        "'a' | 'b'",
+    );
+    counts(
+        "            '0'..='9' => number = number * 10 + c as u64 - 48,\n            'a' | 'b' if kind > 1 => number += 1,\n",
+        "            'a' | 'b' if kind > 1 => number += 1,\n            '0'..='9' => number = number * 10 + c as u64 - 48,\n",
+        "'0'..='9'",
+    );
+    // From another function, or a second time.
+    counts(
+        "            _ => {}",
+        "            'x' | 'y' => number += 7,\n            _ => {}",
+        "'x' | 'y'",
+    );
+    counts(
+        "        'x' | 'y' => 1,",
+        "        'x' => 3,\n        'x' | 'y' => 1,",
+        "'x' | 'y'",
+    );
+    counts(
+        "    number\n",
+        "    number + match 'x' {\n        'x' | 'y' => 1,\n        _ => 0,\n    }\n",
+        "'x' | 'y'",
+    );
+    // Another thing to match, or another place of it.
+    counts(
+        "match c {\n        'x'",
+        "match c.to_ascii_lowercase() {\n        'x'",
+        "'x' | 'y'",
+    );
+    counts("fn other(c: char)", "fn other(c: u32)", "'x' | 'y'");
+    counts(
+        "    match c {\n        'x'",
+        "    let c = 'x';\n    match c {\n        'x'",
+        "'x' | 'y'",
+    );
+    counts(
+        "        match c {",
+        "        if kind == 7 { continue; }\n        match c {",
+        "'0'..='9'",
+    );
+    counts(
+        "'0'..='9' =>",
+        "#[cfg(unix)]\n            '0'..='9' =>",
+        "'0'..='9'",
+    );
+    // A body without a mutant that shows that it is taken.
+    counts("=> number += 2", "=> panic!()", "N | 'm'");
+}
+
+/// What a name in a pattern means hangs on what is declared: a pattern that is kept is a use of it.
+#[test]
+fn a_kept_pattern_whose_names_mean_something_else_is_named() {
+    let match_on = |before: &str, pattern: &str, body: &str| {
+        format!(
+            "{before}fn f(a: u8, b: u8) -> u8 {{\n    match (a, b) {{\n        {pattern} => {body},\n        _ => 7,\n    }}\n}}\n"
+        )
+    };
+    let both = |before: &str, now: &str, pattern: &str| {
+        patterns_with_all_changed(
+            &match_on(before, pattern, "1"),
+            &match_on(now, pattern, "2"),
+        )
+    };
+    let means = |before: &str, now: &str, pattern: &str, why: &str| {
+        let places = both(before, now, pattern);
+        let mut ends = places.iter().map(|id| id.rsplit(' ').next().unwrap());
+        assert!(ends.any(|end| end == why), "{now}: {places:?}");
+    };
+    // A constant that becomes a binding, and the other way round.
+    means(
+        "const N: u8 = 5;\n",
+        "const M: u8 = 5;\n",
+        "(N, 1..=3)",
+        "removed",
+    );
+    means("", "const n: u8 = 5;\n", "(n, 1..=3)", "rebound");
+    means("", "use other::n;\n", "(n, 1..=3)", "rebound");
+    means("use one::N;\n", "use other::N;\n", "(N, 1..=3)", "rebound");
+    means("use K::A;\n", "use L::A;\n", "(_, A | 3)", "rebound");
+    means(
+        "const N: u8 = 5;\n",
+        "static N: u8 = 5;\n",
+        "(N, 1..=3)",
+        "const-context",
+    );
+    // A macro is never kept, nor a constant worked out in a pattern.
+    means("", "fn g() {}\n", "(3, some!() | 4)", "pattern");
+    means("", "fn g() {}\n", "(3, const { 1 + 1 } | 4)", "pattern");
+    assert_eq!(
+        both(
+            "const N: u8 = 5;\n",
+            "const N: u8 = 5;\nfn g() {}\n",
+            "(N, 1..=3)"
+        )
+        .len(),
+        1
+    );
+    let in_function = |body: &str| {
+        format!(
+            "fn f(a: u8) -> u8 {{\n    return match a {{\n        n | 3 if a > 1 => {body},\n        _ => 7,\n    }};\n    {}\n}}\n",
+            if body == "2" { "const n: u8 = 4;" } else { "" }
+        )
+    };
+    let places = patterns_with_all_changed(&in_function("1"), &in_function("2"));
+    assert!(
+        places.iter().any(|id| id.ends_with(" rebound")),
+        "{places:?}"
+    );
+    let twice = "mod a {\n    fn g(c: u8) -> u8 {\n        match c {\n            1 | 2 => 3,\n            _ => 4,\n        }\n    }\n}\n";
+    let moved = twice.replace("mod a", "mod b").replace("=> 3", "=> 5");
+    assert!(
+        patterns_with_all_changed(twice, &moved)
+            .contains(&"src/lib.rs:4 unjudged pattern".to_owned())
+    );
+    let double = |body: &str| {
+        let one = |cfg: &str| {
+            format!(
+                "#[cfg({cfg})]\nfn g(c: u8) -> u8 {{\n    match c {{\n        1 | 2 => {body},\n        _ => 4,\n    }}\n}}\n"
+            )
+        };
+        [one("unix"), one("not(unix)")].concat()
+    };
+    let places = patterns_with_all_changed(&double("3"), &double("5"));
+    assert!(
+        places.iter().any(|id| id.ends_with(" pattern")),
+        "{places:?}"
+    );
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use flightproof_core::{Bytes, Digest, RelPath};
 
+use super::kept;
 use super::names::{Change, Uses, changes_of, takes_everything, unchanged_uses};
 use super::plan::{EditedFile, FileRole, Unjudged};
 use super::survey::{LineIndex, Silence};
@@ -163,7 +164,9 @@ fn uses(file: &EditedFile) -> Option<Uses> {
     let (_, body) = split_prefix(std::str::from_utf8(&file.text).ok()?);
     let index = LineIndex::of(body);
     with_tokens(&file.path, body.as_bytes(), |tokens| {
-        unchanged_uses(file, &tokens, &index)
+        let parsed: Option<syn::File> = syn::parse2(tokens.clone()).ok();
+        let kept = parsed.map(|parsed| kept::patterns(file, body, &parsed, &tokens));
+        unchanged_uses(file, &tokens, &index, &kept.unwrap_or_default())
     })
     .ok()
 }

@@ -18,6 +18,7 @@ mod choice;
 mod condition;
 mod fuel;
 mod guard;
+mod kept;
 mod names;
 mod operator;
 mod outside;

@@ -66,9 +66,9 @@ type Names = BTreeMap<String, Meaning>;
 pub(super) fn changed(
     file: &EditedFile,
     body: &str,
-    parsed: &syn::File,
-    tokens: &TokenStream,
+    (parsed, tokens): (&syn::File, &TokenStream),
     index: &LineIndex,
+    kept: &[Range<usize>],
 ) -> Vec<(Range<usize>, Silence)> {
     let before = before(file).unwrap_or_default();
     let now = declared(body, parsed);
@@ -84,7 +84,7 @@ pub(super) fn changed(
             .collect();
     }
     let mut out: Vec<(Range<usize>, Silence)> = macros.collect();
-    let used = unchanged_uses(file, tokens, index);
+    let used = unchanged_uses(file, tokens, index, kept);
     for (key, meaning) in &now {
         let name = key.rsplit(' ').next().unwrap_or(key);
         let matters = match before.get(key) {
@@ -283,13 +283,17 @@ impl Uses {
     }
 }
 
-pub(super) fn unchanged_uses(file: &EditedFile, tokens: &TokenStream, index: &LineIndex) -> Uses {
+/// Names in `kept` stand as they did, whatever else changed on their lines.
+pub(super) fn unchanged_uses(
+    file: &EditedFile,
+    tokens: &TokenStream,
+    index: &LineIndex,
+    kept: &[Range<usize>],
+) -> Uses {
     let mut out = Uses::default();
     names_in(tokens, &mut |name, before, after| {
-        if file
-            .lines
-            .contains(&index.line(name.span().byte_range().start))
-        {
+        let at = name.span().byte_range().start;
+        if file.lines.contains(&index.line(at)) && !kept.iter().any(|range| range.contains(&at)) {
             return;
         }
         let (called, text) = (after == '(' || after == '!', plain(name));

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::condition::{self, Conditional};
+use super::kept;
 use super::names;
 use super::outside::Own;
 use super::parts::Uses;
@@ -99,6 +100,11 @@ impl Surveyed {
                     let lines = &file.lines - &conditional.off;
                     let mut survey = walked(&parsed, body, &index, how, &lines, opened);
                     survey.note_stray_attributes(&tokens);
+                    let kept = match survey.hidden.iter().any(|h| h.1 == Silence::Pattern) {
+                        true => kept::patterns(file, body, &parsed, &tokens),
+                        false => Vec::new(),
+                    };
+                    survey.keep(&kept);
                     // What documents a constant does not change it.
                     let plain = &lines & &meant;
                     let said = &lines & &doc_lines(body, &tokens, &index);
@@ -107,9 +113,13 @@ impl Surveyed {
                         index.touches(range, &plain)
                             || *why == Silence::Macro && index.touches(range, &said)
                     });
-                    survey
-                        .hidden
-                        .extend(names::changed(file, body, &parsed, &tokens, &index));
+                    survey.hidden.extend(names::changed(
+                        file,
+                        body,
+                        (&parsed, &tokens),
+                        &index,
+                        &kept,
+                    ));
                     if purpose == Purpose::Gate {
                         survey.note_acting_tests(
                             body,
