@@ -95,7 +95,7 @@ flightproof_core::refusal_codes! {
         BinaryChanged = "BINARY_CHANGED", Environment,
             "the agent program's file is not the one that was checked",
             "programs that update themselves have replaced the checked version by another",
-            "turn its updates off and run again; the hold stays until it is resolved";
+            "turn its updates off, name in the plan the version that is meant, and run again; if it had been started, its hold stays until it is resolved";
         /// The version line is not of the expected form.
         VersionUnreadable = "VERSION_UNREADABLE", Environment,
             "the program does not answer with exactly one version line of its own form",
@@ -339,7 +339,7 @@ flightproof_core::refusal_codes! {
         Signalled = "SIGNALLED", Input,
             "a signal ended the program",
             "what it was doing then is not known",
-            "look for memory limits or another killer, then run again";
+            "look for memory limits or another killer; where no result tells the cost, the hold stays: look the cost up with the provider and resolve it, then run again";
         /// The process stayed after its result.
         NeverExited = "NEVER_EXITED", Input,
             "the program gave its result and then did not end in time",

@@ -128,7 +128,12 @@ impl Task<'_> {
             return Err(AgentCode::TaskUnfit.refuse("a zero byte"));
         }
         if !profile.knows_model(self.model) {
-            let detail = format!("model {}", escape(self.model, 60));
+            let detail = format!(
+                "model {}; {} may use {}",
+                escape(self.model, 60),
+                profile.name(),
+                profile.models().join(", ")
+            );
             return Err(AgentCode::PlanHopeless.refuse(detail));
         }
         let unknown = self.tools.difference(profile.tools()).next();

@@ -241,6 +241,20 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_is_not_there_is_answered_with_those_that_are() {
+        let text = "profile = \"claude\"\ntask = \"x\"\nmodel = \"gpt-9\"\noffline = true\ntools = [\"Bash\"]";
+        let claude = Profile::built_in("claude").unwrap();
+        let limits = Limits::parse("10", "50", Metering::Metered).unwrap();
+        let refused = Order::read(text).unwrap().admit(&claude, &limits);
+        let models = claude.models();
+        assert!(models.len() > 1);
+        assert_eq!(
+            refused.map(drop).map_err(|refused| refused.detail),
+            Err(format!("model gpt-9; claude may use {}", models.join(", ")))
+        );
+    }
+
+    #[test]
     fn an_unmetered_program_runs_only_where_both_sides_chose_that() {
         let order = |metering: &str| {
             let text = format!(

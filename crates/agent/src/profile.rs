@@ -180,6 +180,14 @@ impl Profile {
         self.models.iter().any(|model| model.name == name)
     }
 
+    /// The models that may be used, by their exact names.
+    pub fn models(&self) -> Vec<&str> {
+        self.models
+            .iter()
+            .map(|model| model.name.as_str())
+            .collect()
+    }
+
     /// How its program reaches a provider, if that is known.
     pub fn provider(&self) -> Option<&Provider> {
         self.provider.as_ref()

@@ -103,7 +103,7 @@ flightproof_core::refusal_codes! {
         // keys
         /// A key file or its bytes cannot be read.
         KeyMalformed = "KEY_MALFORMED", Configuration,
-            "a key cannot be read", "a key that is not exactly one Ed25519 key in PEM could be taken for another", "give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it";
+            "a key cannot be read", "a key that is not exactly one Ed25519 key could be taken for another", "give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it; a public key may be the one line `ssh-ed25519 …` of OpenSSH as well";
         /// A public key of small or mixed order.
         KeyWeak = "KEY_WEAK", Configuration,
             "a public key is weak", "anybody can make signatures that some verifiers accept under such a key", "ask the signer for a real key; this one was made to deceive";
@@ -220,7 +220,7 @@ flightproof_core::refusal_codes! {
             "the change is in a language that the policy does not allow", "the fence of other languages than Rust is a list of names, and sees less", "name the toolchain under allow.languages if that is enough";
         /// More waived mutants than the policy allows.
         WaiversTooMany = "WAIVERS_TOO_MANY", Policy,
-            "too many mutants were waived", "each waived mutant is a change that no case would notice", "add cases that kill them, or raise allow.waivers_max";
+            "too many mutants or places that no mutant can judge were waived", "each waived one is a change that no case was shown to notice", "add cases that kill the waived mutants; for a waived place change less there, or raise allow.waivers_max";
         /// More equivalent mutants than the policy allows.
         EquivalentTooMany = "EQUIVALENT_TOO_MANY", Policy,
             "too many mutants were taken for equivalent", "no case notices them, and that they change nothing is the word of one compiler", "raise allow.equivalent_max, or have them waived";
@@ -277,7 +277,7 @@ flightproof_core::refusal_codes! {
             "a newer revocation list, or another of the same number, was seen before", "an old list that is served again undoes revocations", "get the current list, and find out who served the old one";
         /// An exception that is none.
         ExceptionInvalid = "EXCEPTION_INVALID", Policy,
-            "an exception is malformed, for another certificate, or not signed by a key that may", "whoever presents it believes that it counts", "have an exception made for this certificate by somebody the policy names under exceptions";
+            "an exception is malformed, for another certificate, or not signed by a key that may", "whoever presents it believes that it counts", "give the public key of whoever signed it with one more --key; or have one made for this certificate, as the message says, by somebody the policy names under exceptions";
         /// An exception for what has none.
         ExceptionForbidden = "EXCEPTION_FORBIDDEN", Policy,
             "an exception is made for something that cannot be excused", "a bad archive, import, session or signature leaves nobody able to say what would be let in", "mend the cause; only rules of the policy itself can be excused";
@@ -301,7 +301,7 @@ flightproof_core::refusal_codes! {
             "the proof does not lead from this certificate to the log's checkpoint", "a proof for another entry, or a shortened one, proves nothing", "make a new one with `flights cert log`";
         /// A checkpoint that the log's key did not sign.
         CheckpointInvalid = "CHECKPOINT_INVALID", Evidence,
-            "the checkpoint is malformed or not signed by the log's key", "anybody can write down a number and a hash", "check that the log's key in the policy is the one `flights cert log show` prints";
+            "the checkpoint is malformed or not signed by the log's key", "anybody can write down a number and a hash", "give a copy of STATE/log/checkpoint, as it was saved from this log; in a policy, check that the log's key is the one `flights cert log show` prints";
         /// A log that contradicts its own past.
         LogInconsistent = "LOG_INCONSISTENT", Evidence,
             "the log does not contain what it contained before", "a log that forgets or changes entries hides something", "keep both checkpoints as evidence, and restore the log from a copy";
@@ -412,7 +412,7 @@ flightproof_core::refusal_codes! {
             "a generator makes something else than the commit holds", "files that pass for generated could hold whatever their author wrote", "run the generator and commit exactly what it makes";
         /// Changed code that nothing judges.
         UnjudgedCode = "UNJUDGED_CODE", Input,
-            "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move it where it runs, or have the witness's owner waive it by the id in the notes";
+            "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move a constant or a macro where it runs, write a pattern with an arm for each choice, or have the witness's owner paste what a note prints into the witness's `waivers`, with a reason";
         /// There is changed code and no mutant of it.
         NoMutants = "NO_MUTANTS", Input,
             "no mutant could be made of the changed code", "without mutants nothing shows that the witness would notice a wrong change", "move the change where it runs, out of constants, unsafe code and unknown macros, or have it reviewed by a person";
@@ -421,7 +421,7 @@ flightproof_core::refusal_codes! {
             "a changed function accepts no mutant at all", "code that compiles only exactly as it is written could hide anything", "write the function so that it can be mutated, for example with a return type that has a default";
         /// A mutant that no case noticed.
         MutantsSurvived = "MUTANTS_SURVIVED", Input,
-            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case or a waiver";
+            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case, or to paste what a note prints into the witness's `waivers`, with a reason";
         /// Mutants were killed only by crashes and limits.
         NoKillByValue = "NO_KILL_BY_VALUE", Input,
             "no mutant was noticed by a different answer", "crashes and time-outs alone do not show that answers are compared", "ask the witness's owner for cases whose answers depend on the change";

@@ -106,17 +106,31 @@ impl Exception {
             )));
         }
         let for_gate = self.code == CertifierCode::GateMissing.explanation().code;
-        if for_gate != self.gate.is_some() {
-            return Err(invalid(
-                "a gate belongs to certifier/GATE_MISSING and to no other",
-            ));
+        if for_gate && self.gate.is_none() {
+            let names = Gate::ALL.map(Gate::name);
+            return Err(invalid(format_args!(
+                "certifier/GATE_MISSING is of one gate, and none is named (--gate): {}",
+                names.join(", ")
+            )));
+        }
+        if !for_gate && self.gate.is_some() {
+            return Err(invalid(format_args!(
+                "a gate is named (--gate), and {} is of none",
+                self.code
+            )));
         }
         if self.reason.trim().is_empty() {
-            return Err(invalid("no reason"));
+            return Err(invalid("no reason: it is empty (--reason)"));
         }
-        if self.expires <= self.issued || self.expires > self.issued.after_days(MAX_DAYS) {
+        if self.expires > self.issued.after_days(MAX_DAYS) {
             return Err(invalid(format_args!(
-                "good from {} to {}, at most {MAX_DAYS} days",
+                "good from {} to {}, longer than the {MAX_DAYS} days there may be (--days)",
+                self.issued, self.expires
+            )));
+        }
+        if self.expires <= self.issued {
+            return Err(invalid(format_args!(
+                "good from {} to {}, which is no time at all (--days)",
                 self.issued, self.expires
             )));
         }
@@ -150,7 +164,15 @@ pub(crate) fn open(
     presented
         .iter()
         .map(|envelope| {
-            let payload = ring.open(PAYLOAD_TYPE, envelope, 1).map_err(invalid)?;
+            let payload = ring.open(PAYLOAD_TYPE, envelope, 1);
+            let payload = payload.map_err(|refused| match refused.code {
+                CertifierCode::KeyUnauthorized
+                | CertifierCode::SignatureInvalid
+                | CertifierCode::ThresholdNotMet => invalid(format_args!(
+                    "{refused}; no key that may sign it is among those given (--key)"
+                )),
+                _ => invalid(refused),
+            })?;
             let exception = Exception::parse(payload.bytes())?;
             if exception.certificate != certificate {
                 return Err(invalid(format_args!(

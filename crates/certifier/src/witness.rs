@@ -148,7 +148,50 @@ pub struct Waiver {
     pub reason: String,
 }
 
+/// What stands where the owner of a witness has still to say something.
+pub const TO_FILL_IN: &str = "REPLACE: ";
+
+impl Waiver {
+    /// The object that waives a mutant or place, but for its reason, in ASCII and on one line.
+    pub fn to_paste(mutant: &str, source: Digest) -> String {
+        let quoted = |text: &str| {
+            let json = Value::from(text).to_string();
+            let mut out = String::with_capacity(json.len());
+            for c in json.chars() {
+                match c {
+                    ' '..='~' => out.push(c),
+                    c => c
+                        .encode_utf16(&mut [0; 2])
+                        .iter()
+                        .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+                }
+            }
+            out
+        };
+        format!(
+            r#"{{"mutant": {}, "source": "{source}", "reason": "{TO_FILL_IN}why it is accepted"}}"#,
+            quoted(mutant)
+        )
+    }
+}
+
 impl Witness {
+    /// What its owner has still to fill in: cases as `flights init` writes them, and waivers as the notes
+    /// of a refusal print them.
+    pub fn unfilled(&self) -> Vec<String> {
+        let asks = format!("{TO_FILL_IN}what it must print");
+        let cases = self.cases.iter().filter(|case| {
+            let expected = case.expect.stdout.as_ref();
+            expected.is_some_and(|stdout| stdout.starts_with(asks.as_bytes()))
+        });
+        let cases = cases.map(|case| format!("case {}", escape(&case.id, 64)));
+        let waivers = self.waivers.iter();
+        let waivers = waivers.filter(|waiver| waiver.reason.starts_with(TO_FILL_IN));
+        let waivers =
+            waivers.map(|waiver| format!("the waiver of {}", escape(&waiver.mutant, 120)));
+        cases.chain(waivers).collect()
+    }
+
     /// Reads and checks a witness file.
     ///
     /// # Errors

@@ -427,7 +427,7 @@ fn each_way_to_void_or_fail_a_trial_has_its_own_code() {
 }
 
 #[test]
-fn one_survivor_is_named_in_the_line_and_each_with_its_source_in_the_notes() {
+fn one_survivor_is_named_in_the_line_and_each_as_a_waiver_to_paste_in_the_notes() {
     let plan = plan_of(SOURCE, None);
     let mut trial = good(&plan);
     trial.fates.values_mut().for_each(|f| *f = Fate::Survived);
@@ -435,8 +435,18 @@ fn one_survivor_is_named_in_the_line_and_each_with_its_source_in_the_notes() {
     assert_eq!(refusal.notes.len(), plan.mutants.len());
     assert_eq!(refusal.detail.matches("src/lib.rs:").count(), 1);
     let first = &plan.mutants[0];
-    let named = format!("{}  (source {})", first.id, first.source);
-    assert!(refusal.notes.contains(&named), "{:?}", refusal.notes);
+    let waivers: Vec<Waiver> = refusal
+        .notes
+        .iter()
+        .map(|note| serde_json::from_str(note).unwrap())
+        .collect();
+    let named = |w: &&Waiver| (&w.mutant, w.source) == (&first.id, first.source);
+    assert!(waivers.iter().any(|w| named(&w)), "{waivers:?}");
+    // Quotes, backslashes and letters of other scripts come through, and nothing else does.
+    let odd = r#"src/lib.rs:1:2 string "\n\u{e9}" -> "é𝒳""#;
+    let note = Waiver::to_paste(odd, first.source);
+    assert!(note.bytes().all(|b| (b' '..=b'~').contains(&b)), "{note}");
+    assert_eq!(serde_json::from_str::<Waiver>(&note).unwrap().mutant, odd);
 }
 
 #[test]

@@ -42,7 +42,7 @@ flightproof_core::refusal_codes! {
             "the clock of this machine cannot be right", "what expires, how fresh evidence is and which day money is booked to are told by it", "set it (timedatectl set-ntp true); where money was booked to a later day, confirm today with `flights spend confirm-day DAY`";
         /// The toolchain was not found.
         ToolchainMissing = "TOOLCHAIN_MISSING", Environment,
-            "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup, or name its directory with --toolchain DIR";
+            "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies";
         /// A program the host needs is missing.
         ProgramMissing = "PROGRAM_MISSING", Environment,
             "a program this machine must have is not installed", "there is no weaker way to do what it does", "install the Debian package the message names";
@@ -141,10 +141,13 @@ flightproof_core::refusal_codes! {
             "the subject is neither a directory nor a commit that can be read", "a certificate is about exact bytes, so they must be at hand", "give an exported tree (git archive REV | tar -x -C DIR) or a revision with --repo DIR";
         /// Nothing that is asked for can be mutated.
         ScopeEmpty = "SCOPE_EMPTY", Usage,
-            "nothing that was asked for can be mutated", "a survey of nothing must not look like a survey that found nothing", "check the names given with --package and --file; without --package the package at the top is meant";
+            "nothing that was asked for can be mutated", "a survey of nothing must not look like a survey that found nothing", "check the names given with --package and --file; without --package the package at the top is meant; for a program in another language than Rust, `certify` with its witness makes mutants of the change";
         /// Cases contradict each other or do not repeat.
         WitnessUnsound = "WITNESS_UNSOUND", Configuration,
             "cases of the witness contradict each other, or do not answer the same way each time", "no program can meet two answers to one question, and a case that wavers accuses the innocent", "take the cases that are named out of the witness, or correct them";
+        /// A witness is not filled in.
+        WitnessUnfilled = "WITNESS_UNFILLED", Configuration,
+            "the witness still has a place to fill in", "what stands there is no answer that anybody expects, so every program would be refused", "write in place of each REPLACE what must come out, or why a waiver holds";
         /// No test passes without a mutant.
         NothingJudges = "NOTHING_JUDGES", NothingRan,
             "no test or case passes without a mutant", "what fails anyway, or is not there, notices nothing", "write tests if there are none, or judge by a witness (--witness FILE); else make them pass: in a session there is no network, no other program, no /proc, and of the tree only what git would track";

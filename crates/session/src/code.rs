@@ -75,7 +75,7 @@ flightproof_core::refusal_codes! {
             "what a generator left could not be listed or hashed in its session", "what nobody read cannot be held against the commit", "the session needs find and sha256sum; a generator that leaves many thousand files is split into several rules";
         /// No container engine answers.
         EngineMissing = "ENGINE_MISSING", Environment,
-            "no container engine answers", "a flight that shall fly on an engine is never moved to another backend in silence", "install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST";
+            "no container engine answers", "a flight that shall fly on an engine is never moved to another backend in silence", "where its socket says `Permission denied`, be root or a member of its group (usermod -aG docker USER, then log in anew); else install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST";
         /// An engine's address makes no sense or is not safe.
         EngineAddress = "ENGINE_ADDRESS", Configuration,
             "the address of the container engine cannot be used", "who listens on the way to an engine without TLS is root there", "use unix:///…, or tcp://… with DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH";

@@ -232,11 +232,9 @@ impl Trial<'_> {
             open.len(),
             escape(first.id(), 120)
         );
-        // With its source a place is what a waiver must name.
-        let notes = open
-            .iter()
-            .map(|u| format!("{}  (source {})", u.id(), u.source));
-        Err(Refusal::from(CertifierCode::UnjudgedCode.refuse(detail)).with_notes(notes))
+        let waivers = open.iter().map(|u| Waiver::to_paste(&u.id(), u.source));
+        let refusal = Refusal::from(CertifierCode::UnjudgedCode.refuse(detail));
+        Err(with_waivers(refusal, waivers))
     }
 
     fn tally(&self) -> Tally {
@@ -367,11 +365,22 @@ impl Trial<'_> {
             escape(&first.id, 120)
         );
         let refusal = Refusal::from(CertifierCode::MutantsSurvived.refuse(detail));
-        // With its source a survivor is what a waiver must name.
-        let notes = alive
-            .iter()
-            .map(|m| format!("{}  (source {})", m.id, m.source));
-        Err(refusal.with_notes(notes))
+        let waivers = alive.iter().map(|m| Waiver::to_paste(&m.id, m.source));
+        Err(with_waivers(refusal, waivers))
+    }
+}
+
+/// Most waivers that a refusal prints.
+const MAX_WAIVERS: usize = 24;
+
+/// A refusal that tells what it is about as waivers to paste: such a note is neither cut nor escaped, or
+/// it would be no JSON.
+fn with_waivers(mut refusal: Refusal, waivers: impl Iterator<Item = String>) -> Refusal {
+    let mut waivers = waivers;
+    refusal.notes.extend(waivers.by_ref().take(MAX_WAIVERS));
+    match waivers.count() {
+        0 => refusal,
+        more => refusal.with_notes([format!("and {more} more")]),
     }
 }
 

@@ -20,6 +20,7 @@ pub use certify::{
 };
 pub(crate) use host::settled;
 pub use host::{Host, reap_here, recover_here, settle};
+pub(crate) use order::CALL_TO_FILL_IN;
 pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
 pub use seen::Seen;
@@ -94,6 +95,7 @@ impl Proven {
         let lines = &mutation.lines;
         let counted = |count: u64, what: &str| match count {
             0 => String::new(),
+            1 => format!("; 1 changed line is {what}"),
             n => format!("; {n} changed lines are {what}"),
         };
         let unseen = counted(lines.not_compiled, "not compiled")

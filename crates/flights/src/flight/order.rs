@@ -26,13 +26,26 @@ pub(crate) struct WitnessFiles {
     pub(crate) driver: Option<Vec<u8>>,
 }
 
+/// What stands in the driver of `flights init` until its owner has written the call.
+pub(crate) const CALL_TO_FILL_IN: &str = "// REPLACE: call the library with the case";
+
+fn unfilled(path: &Path, places: &[String]) -> Result<(), Refusal> {
+    match places {
+        [] => Ok(()),
+        places => Err(regular::named(path)(
+            FlightsCode::WitnessUnfilled.refuse(format!("{} still has REPLACE", places.join(", "))),
+        )),
+    }
+}
+
 /// A witness file, and the driver that it names, which lies beside it.
 ///
 /// # Errors
-/// `WITNESS_UNREADABLE`, and the witness's own refusals, with the file's name.
+/// `WITNESS_UNREADABLE`, `WITNESS_UNFILLED`, and the witness's own refusals, with the file's name.
 pub(crate) fn read_witness(path: &Path) -> Result<WitnessFiles, Refusal> {
     let bytes = read(path, FlightsCode::WitnessUnreadable)?;
     let witness = Witness::parse(&bytes).map_err(regular::named(path))?;
+    unfilled(path, &witness.unfilled())?;
     let Some(name) = witness.driver_file() else {
         let driver = None;
         return Ok(WitnessFiles {
@@ -43,6 +56,9 @@ pub(crate) fn read_witness(path: &Path) -> Result<WitnessFiles, Refusal> {
     };
     let beside = path.parent().unwrap_or(Path::new(".")).join(name.as_str());
     let driver = read(&beside, FlightsCode::WitnessUnreadable)?;
+    if String::from_utf8_lossy(&driver).contains(CALL_TO_FILL_IN) {
+        unfilled(&beside, &["the driver".to_owned()])?;
+    }
     let witness = witness.with_driver(&driver);
     Ok(WitnessFiles {
         witness: witness.map_err(regular::named(&beside))?,

@@ -437,9 +437,50 @@ fn an_exception_excuses_one_certificate_from_one_rule_and_is_said() {
     let forbidden = except(&["--code", "archive/PREFIX_CONFLICT"]);
     assert_eq!(forbidden.json()["code"], "certifier/EXCEPTION_FORBIDDEN");
     let gateless = except(&["--code", "GATE_MISSING"]);
-    assert_eq!(gateless.json()["code"], "certifier/EXCEPTION_INVALID");
+    for (wrong, said) in [
+        (
+            gateless,
+            "certifier/GATE_MISSING is of one gate, and none is named (--gate): ",
+        ),
+        (
+            except(&["--code", "WITNESS_PUBLIC", "--gate", "mutation"]),
+            "a gate is named (--gate), and certifier/WITNESS_PUBLIC is of none",
+        ),
+        (
+            except(&["--code", "WITNESS_PUBLIC", "--days", "4000"]),
+            "longer than the 92 days there may be (--days)",
+        ),
+        (
+            except(&["--code", "WITNESS_PUBLIC", "--days", "0"]),
+            "which is no time at all (--days)",
+        ),
+    ] {
+        assert_eq!(wrong.json()["code"], "certifier/EXCEPTION_INVALID");
+        let detail = wrong.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(said), "{detail}");
+    }
     let made = except(&["--code", "WITNESS_PUBLIC"]);
     assert_eq!(made.code, 0, "{}", made.text);
+    let judge_alone = scene.flights(&[
+        "cert",
+        "verify",
+        &scene.certificate,
+        "--repo",
+        &scene.repo,
+        "--subject",
+        "candidate",
+        "--policy",
+        &text(&scene.environment.path("policy.json")),
+        "--key",
+        &judge,
+        "--exception",
+        "exception.json",
+    ]);
+    let refused = judge_alone.json();
+    assert_eq!(refused["code"], "certifier/EXCEPTION_INVALID");
+    let missing = "no key that may sign it is among those given (--key)";
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.ends_with(missing), "{detail}");
     let verified = scene.verify("candidate", &["--exception", "exception.json"]);
     assert_eq!(verified.code, 0, "{}", verified.text);
     let note = verified.json()["notes"][0].as_str().unwrap().to_owned();
@@ -492,6 +533,11 @@ fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
     assert_eq!(appended.code, 0, "{}", appended.text);
     let check = || scene.flights(&["cert", "log", "check", "--checkpoint", "saved"]);
     assert_eq!(check().code, 0, "{}", check().text);
+
+    let other = scene.flights(&["cert", "log", "check", "--checkpoint", &scene.certificate]);
+    assert_eq!(other.json()["code"], "certifier/CHECKPOINT_INVALID");
+    let hint = other.json()["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("STATE/log/checkpoint"), "{hint}");
 
     // The whole folder put back: the head that was seen is newer.
     let before = scene.environment.path("before");

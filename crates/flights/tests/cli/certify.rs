@@ -515,7 +515,7 @@ fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
     assert_eq!(verdict["code"], "certifier/MUTANTS_SURVIVED");
     assert_eq!(verdict["stage"], "mutation");
     let notes = verdict["notes"].as_array().unwrap();
-    assert_snapshot!(notes[0].as_str().unwrap(), @"src/main.rs:31:8 condition quantity == 133_700 -> false  (source 90c84f47c9c3d27b696b3bbd2431ce4db48f295e6d1391bc8b1e6c73b6355c01)");
+    assert_snapshot!(notes[0].as_str().unwrap(), @r#"{"mutant": "src/main.rs:31:8 condition quantity == 133_700 -> false", "source": "90c84f47c9c3d27b696b3bbd2431ce4db48f295e6d1391bc8b1e6c73b6355c01", "reason": "REPLACE: why it is accepted"}"#);
 }
 
 #[test]

@@ -75,7 +75,30 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     let fly = || environment.flights(&["run", "--local", "--root", root.to_str().unwrap()]);
     let run = fly();
     assert_eq!(run.code, 20, "{}", run.text);
-    assert!(run.text.contains("flights/WITNESS_UNSOUND"), "{}", run.text);
+    let unfilled = "witness/repo.json: case first, case second still has REPLACE";
+    assert!(
+        run.text.contains("flights/WITNESS_UNFILLED"),
+        "{}",
+        run.text
+    );
+    assert!(run.text.contains(unfilled), "{}", run.text);
+    // Before anything flies, and whichever command it is.
+    assert!(!run.text.contains("sealed"), "{}", run.text);
+    let witness = root.join("flights/witness/repo.json");
+    let check = environment.flights(&["witness", "check", witness.to_str().unwrap()]);
+    assert_eq!(check.code, 20, "{}", check.text);
+    assert!(check.text.contains(unfilled), "{}", check.text);
+    let half = fs::read_to_string(&witness).unwrap();
+    let half = half.replacen("REPLACE: what it must print\\n", "550\\n", 1);
+    fs::write(&witness, half).unwrap();
+    let certify = ["--witness", witness.to_str().unwrap()];
+    let run = environment.certify("candidate", &certify);
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert!(
+        run.text.contains(": case second still has REPLACE"),
+        "{}",
+        run.text
+    );
 
     let witness = workspace().join("flights/witness/pricing.json");
     fs::copy(witness, root.join("flights/witness/repo.json")).unwrap();

@@ -92,7 +92,7 @@ fn a_key_file_that_is_no_key_is_refused() {
     exit 20
     --- stdout
     REFUSED at plan: certifier/KEY_MALFORMED: no Ed25519 PRIVATE KEY in PKCS#8 PEM
-      hint: give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it
+      hint: give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it; a public key may be the one line `ssh-ed25519 …` of OpenSSH as well
     "#);
     fs::write(&secret, "x".repeat(20_000)).unwrap();
     let run = environment.certify("candidate", &[]);

@@ -55,13 +55,13 @@ fn the_doctor_says_how_to_mend_what_is_missing() {
     MISSING  bubblewrap  flights/PROGRAM_MISSING: bwrap (apt-get install bubblewrap)
              fix: install the Debian package the message names
     MISSING  toolchain   flights/TOOLCHAIN_MISSING: rustc: No such file or directory (os error 2)
-             fix: install one with rustup, or name its directory with --toolchain DIR
+             fix: install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies
     ok       state       $TREE/home/.local/state/flightproof
     ok       clock       not behind this program, nor what was booked
     MISSING  session     flights/PROGRAM_MISSING: git (apt-get install git)
              fix: install the Debian package the message names
     absent   engine      session/ENGINE_MISSING: unix:///nonexistent/engine.sock: No such file or directory (os error 2)
-             fix: install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST
+             fix: where its socket says `Permission denied`, be root or a member of its group (usermod -aG docker USER, then log in anew); else install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST
     MISSING  leftovers   flights/PROGRAM_MISSING: git (apt-get install git)
              fix: install the Debian package the message names
     "#);
@@ -98,7 +98,7 @@ fn a_toolchain_that_is_none_is_refused() {
     assert_snapshot!(environment.certify("candidate", &none).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup, or name its directory with --toolchain DIR"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies"}
     "#);
 }
 

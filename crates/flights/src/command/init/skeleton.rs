@@ -1,7 +1,9 @@
 //! The files of a first flight. Until their owner has filled them in, what they judge is refused.
 
 use super::look::Target;
+use crate::flight::CALL_TO_FILL_IN;
 use crate::plan::PLAN_SCHEMA;
+use flightproof_certifier::witness::TO_FILL_IN;
 use std::path::{Path, PathBuf};
 
 /// What the files are about.
@@ -93,8 +95,8 @@ fn witness(facts: &Facts<'_>) -> String {
   "schema": "flightproof/witness/1",
   {judged},
   "cases": [
-    {{"id": "first", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "REPLACE: what it must print\n"}}}},
-    {{"id": "second", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "REPLACE: what it must print for another input\n"}}}}
+    {{"id": "first", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "{TO_FILL_IN}what it must print\n"}}}},
+    {{"id": "second", "args": [], "stdin": "", "expect": {{"exit": 0, "stdout": "{TO_FILL_IN}what it must print for another input\n"}}}}
   ],
   "waivers": []
 }}
@@ -112,7 +114,7 @@ use std::io::Read;
 fn main() {{
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input).expect("cases are text");
-    // REPLACE: call the library with the case, such as {library}::answer(input.trim()).
+    {CALL_TO_FILL_IN}, such as {library}::answer(input.trim()).
     let answer: String = todo!("the answer of {library}");
     println!("{{answer}}");
 }}
