@@ -182,6 +182,27 @@ fn total(report: &Report) -> String {
     }
 }
 
+/// What a certificate would be refused for, whatever notices the mutants.
+pub(super) fn unjudged(places: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if places.is_empty() {
+        return lines;
+    }
+    lines.push(format!(
+        "{} that no mutant can judge: `certify` refuses each (UNJUDGED_CODE) unless the witness waives it",
+        show::count(places.len(), "changed place")
+    ));
+    let shown = places.iter().take(MAX_NAMED);
+    lines.extend(shown.map(|place| format!("  unjudged: {}", escape(place, 200))));
+    if places.len() > MAX_NAMED {
+        lines.push(format!(
+            "  and {} more (--format json)",
+            places.len() - MAX_NAMED
+        ));
+    }
+    lines
+}
+
 fn beside(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if !report.unmutated.is_empty() {
@@ -193,6 +214,7 @@ fn beside(report: &Report) -> Vec<String> {
             each.join(", ")
         ));
     }
+    lines.extend(unjudged(&report.unjudged));
     if report.oracle == "tests" && report.counts.mutants > 0 {
         let out = report.left_out.len();
         lines.push(format!(

@@ -207,6 +207,7 @@ fn lines(judges: Judges, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -
             teeth.proposals.len() - MAX_SHOWN
         ));
     }
+    lines.extend(super::mutate::unjudged(&teeth.unjudged));
     if !teeth.missed.is_empty() {
         lines.push(judges.all_missed(teeth.missed.len()));
     }

@@ -181,7 +181,7 @@ impl Survey {
         progress.begin("mutants");
         let all = (&supplies, &built, &checks);
         let fates = trial::run(bench, all, &self.oracle, self.jobs, progress)?;
-        report.conclude(&built.plan, &checks, &fates);
+        report.conclude((self, &built.plan), &checks, &fates);
         progress.done(report.counts.line());
         Ok(report)
     }
@@ -203,7 +203,9 @@ impl Survey {
             checks.must_judge()?;
         }
         progress.begin("teeth");
+        let unjudged = report::unjudged(&built.plan, self);
         let found = teeth::measure(bench, &built, &checks, &self.oracle, whole, progress)?;
+        let found = Teeth { unjudged, ..found };
         progress.done(format_args!(
             "{} {} against {} of {} mutants",
             found.cases.len(),
@@ -343,7 +345,12 @@ impl Survey {
             return match all.pop() {
                 Some(nearest) => Ok(vec![nearest]),
                 None => {
-                    let detail = format!("no package at the top; name one with --package: {known}");
+                    let detail = match known.as_str() {
+                        "" => {
+                            "no package of Rust in the tree, and this mutates Rust alone".to_owned()
+                        }
+                        known => format!("no package at the top; name one with --package: {known}"),
+                    };
                     Err(FlightsCode::ScopeEmpty.refuse(detail).into())
                 }
             };

@@ -135,8 +135,18 @@ pub struct Report {
     pub withheld: Vec<String>,
     /// Lines of code without a mutant, by reason.
     pub unmutated: BTreeMap<&'static str, u64>,
+    /// Changed places that no mutant can judge, as a waiver names them; only of a change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unjudged: Vec<String>,
     /// Every mutant.
     pub mutants: Vec<Tried>,
+}
+
+/// What of a change no mutant can judge. Of a whole tree nothing: nobody certifies that.
+pub(super) fn unjudged(plan: &MutationPlan, survey: &Survey) -> Vec<String> {
+    let places = plan.unjudged.iter();
+    let places = places.filter(|_| survey.baseline.is_some());
+    places.map(|place| place.id()).collect()
 }
 
 impl Report {
@@ -150,6 +160,7 @@ impl Report {
             left_out: Vec::new(),
             withheld: withheld.to_vec(),
             unmutated: BTreeMap::new(),
+            unjudged: unjudged(plan, survey),
             mutants: Vec::new(),
         };
         report.note_lines(plan);
@@ -164,11 +175,12 @@ impl Report {
 
     pub(super) fn conclude(
         &mut self,
-        plan: &MutationPlan,
+        (survey, plan): (&Survey, &MutationPlan),
         checks: &Checks,
         fates: &BTreeMap<usize, (Fate, u64)>,
     ) {
         self.note_lines(plan);
+        self.unjudged = unjudged(plan, survey);
         self.checks = checks.all.len();
         self.left_out.clone_from(&checks.left_out);
         for (number, mutant) in plan.mutants.iter().enumerate().filter(|(_, m)| !m.aside) {

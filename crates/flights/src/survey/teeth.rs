@@ -57,6 +57,9 @@ pub struct Teeth {
     pub cases: Vec<Tooth>,
     /// What no case notices.
     pub proposals: Vec<Proposal>,
+    /// Changed places that no mutant can judge, as a waiver names them; only of a change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unjudged: Vec<String>,
 }
 
 impl Teeth {
@@ -138,6 +141,7 @@ pub(super) fn measure(
         cases: named.collect(),
         proposals,
         flaky: flaky.into_iter().collect(),
+        unjudged: Vec::new(),
     })
 }
 

@@ -130,7 +130,7 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
       left out: lib tests::it_starts_another_program: it fails in the session: called `Result::unwrap()` on an `Err` value: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
     8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing; 8 not noticed, in 1 function of 1 file
     REFUSED at mutation: certifier/MUTANTS_SURVIVED: 8 of them, such as src/lib.rs:19:8 function-value forgotten -> true
-      hint: remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case or a waiver
+      hint: remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case, or to paste what a note prints into the witness's `waivers`, with a reason
     --- stderr
       read        8 mutants of 1 files  (_.__ s)
       open        sealed local session  (_.__ s)
@@ -152,6 +152,57 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
     // Mutants that nobody tried are no findings.
     let listed = mutate(&environment, &["--list", "--format", "sarif"]);
     assert_eq!(listed.json()["code"], "flights/FORMAT_UNSUPPORTED");
+}
+
+/// A certificate would be refused for them, whatever notices the mutants.
+#[test]
+fn changed_places_that_no_mutant_can_judge_are_told_of_a_change_and_of_no_tree() {
+    let environment = Environment::with_pricing();
+    environment.git(&["switch", "--quiet", "--detach", "candidate"]);
+    let file = environment.path("repo/src/main.rs");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        format!("{text}\npub const NEVER_READ: [u8; 2] = [1, 2];\n"),
+    )
+    .unwrap();
+    let witness = workspace().join("flights/witness/pricing.json");
+    let witness = witness.to_str().unwrap();
+    let line = text.lines().count() + 2;
+    let place = format!("src/main.rs:{line} unjudged const-context");
+    let run = mutate(&environment, &["--witness", witness, "--in-diff", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let said = format!(
+        "1 changed place that no mutant can judge: `certify` refuses each (UNJUDGED_CODE) unless the witness \
+         waives it\n  unjudged: {place}\n"
+    );
+    assert!(run.stdout.contains(&said), "{}", run.text);
+    let json = ["--witness", witness, "--format", "json"];
+    let changed = mutate(&environment, &[&json[..], &["--in-diff", "main"]].concat());
+    assert_eq!(changed.json()["unjudged"], serde_json::json!([place]));
+    let whole = mutate(&environment, &json);
+    assert!(whole.json().get("unjudged").is_none(), "{}", whole.text);
+    let repo = environment.path("repo");
+    let check = [
+        "witness",
+        "check",
+        witness,
+        "--repo",
+        repo.to_str().unwrap(),
+    ];
+    let check = environment.flights(&[&check[..], &["--in-diff", "main"]].concat());
+    assert!(check.stdout.contains(&said), "{}", check.text);
+}
+
+/// There are mutants of other languages, but only of a change and by its witness.
+#[test]
+fn a_tree_without_rust_is_said_to_be_one() {
+    let environment = Environment::new();
+    environment.write("repo/main.py", "print(1)\n");
+    let run = mutate(&environment, &["--oracle", "tests"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    let said = "flights/SCOPE_EMPTY: no package of Rust in the tree, and this mutates Rust alone";
+    assert!(run.text.contains(said), "{}", run.text);
 }
 
 /// As git finds a repository, and cargo a package.

@@ -215,6 +215,7 @@ mod tests {
             left_out: Vec::new(),
             withheld: Vec::new(),
             unmutated: BTreeMap::new(),
+            unjudged: Vec::new(),
             mutants,
         }
     }
