@@ -4,6 +4,7 @@ mod locked;
 
 pub use locked::LockEntropy;
 
+use crate::ssh;
 use crate::{CertifierCode, CertifierError};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::spki::{self, DecodePublicKey, EncodePublicKey};
@@ -124,6 +125,17 @@ impl PublicKey {
         VerifyingKey::from_public_key_pem(pem)
             .map_err(|e| key_refusal(&e))
             .and_then(Self::strong)
+    }
+
+    /// Reads a public key file: PEM, or the one line of OpenSSH.
+    ///
+    /// # Errors
+    /// As [`PublicKey::from_pem`].
+    pub fn from_file(text: &str) -> Result<Self, CertifierError> {
+        match ssh::is_public_line(text) {
+            true => ssh::read_public_line(text),
+            false => Self::from_pem(text),
+        }
     }
 
     /// The key as SubjectPublicKeyInfo PEM.

@@ -1,6 +1,7 @@
 //! What SSH programs read: public keys, signatures of files, and the strings both are made of.
 
 use crate::key::{PublicKey, Signer};
+use crate::{CertifierCode, CertifierError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flightproof_core::Refusal;
@@ -59,6 +60,44 @@ pub fn read_public_blob(mut blob: &[u8]) -> Option<PublicKey> {
 /// The key as a line of `authorized_keys`, without a comment.
 pub fn public_line(key: &PublicKey) -> String {
     format!("ssh-ed25519 {}", STANDARD.encode(public_blob(key)))
+}
+
+/// What the name of another kind of key begins with.
+const OTHER_KINDS: &[&str] = &["ssh-rsa", "ssh-dss", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"];
+
+/// Whether a text means to be the line of an OpenSSH public key file.
+pub fn is_public_line(text: &str) -> bool {
+    text.starts_with("ssh-") || OTHER_KINDS.iter().any(|kind| text.starts_with(kind))
+}
+
+/// Reads the one line of an OpenSSH public key file, with or without a comment. There is one spelling of
+/// each key: no options before it, one blank between its words, base64 as [`public_line`] writes it.
+///
+/// # Errors
+/// `KEY_MALFORMED`, `KEY_WEAK`, `KEY_TYPE_UNSUPPORTED` for another kind of key.
+pub fn read_public_line(text: &str) -> Result<PublicKey, CertifierError> {
+    let malformed = |why| CertifierCode::KeyMalformed.refuse(why);
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    if let Some(kind) = OTHER_KINDS.iter().find(|kind| line.starts_with(**kind)) {
+        return Err(
+            CertifierCode::KeyTypeUnsupported.refuse(format_args!("an SSH key of kind {kind}"))
+        );
+    }
+    let mut words = line.splitn(3, ' ');
+    let blob = match (words.next(), words.next()) {
+        (Some("ssh-ed25519"), Some(blob)) => blob,
+        _ => return Err(malformed("no line of an OpenSSH public key")),
+    };
+    if line.contains(char::is_control) {
+        return Err(malformed("more than the one line of an OpenSSH key"));
+    }
+    let blob = STANDARD.decode(blob).unwrap_or_default();
+    let mut rest = blob.as_slice();
+    let key = match (take(&mut rest), take(&mut rest).map(<[u8; 32]>::try_from)) {
+        (Some(ALGORITHM), Some(Ok(key))) if rest.is_empty() => key,
+        _ => return Err(malformed("an OpenSSH line that holds no Ed25519 key")),
+    };
+    PublicKey::from_bytes(&key)
 }
 
 /// The 64 bytes inside an SSH signature blob.
@@ -146,6 +185,56 @@ mod tests {
         }
         let longer = [&blob[..], &[0]].concat();
         assert_eq!(read_public_blob(&longer), None);
+    }
+
+    #[test]
+    fn a_public_key_file_is_exactly_one_line_of_one_spelling() {
+        let key = SecretKey::from_seed([7; 32]).public();
+        let line = public_line(&key);
+        let read = |text: &str| PublicKey::from_file(text).map_err(|refused| refused.code);
+        let pem = key.to_pem().unwrap();
+        for good in [
+            &line,
+            &format!("{line}\n"),
+            &format!("{line} me@host, at work\n"),
+            &pem,
+        ] {
+            assert_eq!(read(good), Ok(key), "{good}");
+        }
+        let malformed = Err(CertifierCode::KeyMalformed);
+        let of = |blob: &[u8]| format!("ssh-ed25519 {}\n", STANDARD.encode(blob));
+        let blob = public_blob(&key);
+        let (kind, bytes) = line.split_once(' ').unwrap();
+        for bad in [
+            String::new(),
+            format!(" {line}"),
+            format!("{line}\n\n"),
+            format!("{line}\r\n"),
+            format!("{line}\n{line}\n"),
+            format!("{line} a\u{7}b"),
+            format!("\u{feff}{line}"),
+            format!("restrict {line}"),
+            format!("{kind}  {bytes}"),
+            format!("{kind}\t{bytes}"),
+            format!("SSH-ED25519 {bytes}"),
+            kind.to_owned(),
+            bytes.to_owned(),
+            format!("{line}=="),
+            line[..line.len() - 1].to_owned(),
+            of(&blob[..50]),
+            of(&[&blob[..], &[0]].concat()),
+            of(&[b"\0\0\0\x07ssh-rsa", &blob[15..]].concat()),
+            of(&[&blob[..18], &[31], &blob[19..50]].concat()),
+            of(&[&blob[..19], &[0xff; 32]].concat()),
+        ] {
+            assert_eq!(read(&bad), malformed, "{bad:?}");
+        }
+        assert_eq!(
+            read(&of(&[&blob[..19], &[0; 32]].concat())),
+            Err(CertifierCode::KeyWeak)
+        );
+        let rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQ== me\n";
+        assert_eq!(read(rsa), Err(CertifierCode::KeyTypeUnsupported));
     }
 
     /// The strings of an armoured signature, after its magic and version.

@@ -194,7 +194,7 @@ pub(super) fn by_name(
 /// # Errors
 /// `FILE_UNREADABLE` if it is not there, `KEY_FILE`; what the key parser refuses.
 pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
-    Ok(PublicKey::from_pem(&read(path)?)?)
+    Ok(PublicKey::from_file(&read(path)?)?)
 }
 
 /// The public half of the key in the state directory.
