@@ -50,6 +50,8 @@ pub struct Verified {
     pub gates: Vec<Gate>,
     /// Mutants that were waived.
     pub waivers: Vec<WaiverClaim>,
+    /// How many of them are for places that no mutant can judge. Those come last.
+    pub waived_places: usize,
     /// The paths that flew in place of the whole tree; absent if all of it flew.
     pub narrowed: Option<Vec<RelPath>>,
     /// Commitment of the witness.
@@ -330,6 +332,7 @@ impl Opened<'_> {
             request: inputs.request,
             remains: inputs.session_execution.remains,
             gates: self.statement.predicate.gates,
+            waived_places: inputs.mutation.unjudged.len(),
             waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
             narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),
             witness: inputs.witness.commitment,

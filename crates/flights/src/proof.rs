@@ -95,28 +95,42 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
         );
     }
     let lines = &mutation.lines;
-    for (count, what) in [
+    for (count, one, more) in [
         (
             mutation.equivalent,
+            "mutant no case notices: that it changes nothing is the word of one compiler",
             "mutants no case notices: that they change nothing is the word of one compiler",
         ),
-        (lines.unjudged, "changed lines no mutant can judge"),
+        (
+            lines.unjudged,
+            "changed line no mutant can judge",
+            "changed lines no mutant can judge",
+        ),
         (
             lines.not_compiled,
+            "changed line is code that nothing compiled and no case ran",
             "changed lines are code that nothing compiled and no case ran",
         ),
         (
             lines.regenerated,
+            "changed line is as a generator makes it, and no mutant judges that",
             "changed lines are as a generator makes them, and no mutant judges those",
         ),
         (
             lines.tests,
+            "changed line is of tests or examples, which nothing proves",
             "changed lines are tests or examples, which nothing proves",
         ),
-        (lines.data, "changed lines are data that is not compiled"),
+        (
+            lines.data,
+            "changed line is data that is not compiled",
+            "changed lines are data that is not compiled",
+        ),
     ] {
-        if count > 0 {
-            open.push(format!("{count} {what}"));
+        match count {
+            0 => {}
+            1 => open.push(format!("1 {one}")),
+            _ => open.push(format!("{count} {more}")),
         }
     }
     for made in &lines.generated {

@@ -113,6 +113,11 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
             proven
                 .iter()
                 .for_each(|line| show::print(&format!("proven      {line}")));
+            if account.is_none() {
+                show::print(
+                    "mutants     not told by line: --witness FILE, the witness it was certified with, tells which                      changed lines carry some",
+                );
+            }
             open.iter().for_each(|line| {
                 show::print(&format!("{} {line}", show::paint("NOT PROVEN ", Tone::Bad)));
             });

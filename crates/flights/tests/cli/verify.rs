@@ -63,6 +63,15 @@ fn a_certificate_is_accepted_for_its_revision_and_for_its_directory() {
     {"schema":"flightproof/verdict/1","verdict":"accepted","stage":"verify","detail":"commit ________________________________________ of repo: held; passed lineage, dependency, fence, build, correctness, mutation, determinism; 0 waived mutants; signed by ________________","certificate":"________________________________________________________________"}
     "#);
     assert_eq!(environment.listing("tmp").len(), 0, "the temporary folder");
+    // The same key as OpenSSH writes it.
+    let listed = environment.flights(&["key", "list", "--format", "json"]);
+    let line = listed.json()["keys"][0]["ssh"].as_str().unwrap().to_owned();
+    let ssh = environment.write("ssh.pub", &format!("{line} me@host\n"));
+    let run = verify(&environment, &ssh, "candidate", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let two = environment.write("two.pub", &format!("{line}\n{line}\n"));
+    let run = verify(&environment, &two, "candidate", &[]);
+    assert!(run.text.contains("certifier/KEY_MALFORMED"), "{}", run.text);
 }
 
 #[test]

@@ -80,11 +80,11 @@ fn accepted(verified: &Verified) -> Verdict {
         format!("; narrowed to {} paths", paths.len())
     });
     let detail = format!(
-        "commit {} of {}: {word}; passed {}; {} waived mutants{narrowed}; signed by {}{}",
+        "commit {} of {}: {word}; passed {}; {}{narrowed}; signed by {}{}",
         verified.head,
         escape(&verified.repository, 80),
         gates.join(", "),
-        verified.waivers.len(),
+        waived(verified),
         short(&verified.signers),
         beside(verified)
     );
@@ -92,6 +92,19 @@ fn accepted(verified: &Verified) -> Verdict {
         certificate: Some(verified.id.to_string()),
         notes: verified.excused.iter().map(excuse).collect(),
         ..Verdict::passed(decision, "verify", detail)
+    }
+}
+
+/// What of the change nothing was shown to notice: survivors, and places that no mutant can judge.
+fn waived(verified: &Verified) -> String {
+    let places = verified.waived_places;
+    let mutants = show::count(verified.waivers.len() - places, "waived mutant");
+    match places {
+        0 => mutants,
+        n => format!(
+            "{mutants}, {} that no mutant can judge",
+            show::count(n, "waived place")
+        ),
     }
 }
 
