@@ -575,15 +575,54 @@ mod tests {
             let found = edited("src/lib.rs", said, &acting);
             assert_eq!(found, [(4, Unjudged)]);
         }
-        for renamed in ["use std::process::Command as C;\n", "use std::net::*;\n"] {
-            assert_eq!(new_file("tests/a.rs", renamed), [(1, Unjudged)]);
+        for renamed in [
+            "use std::process::Command as C;\n",
+            "use std::net::*;\n",
+            "use std::{net::{*}};\n",
+            "use std::*;\n",
+            "type Tool = std::process::Command;\n",
+            "impl Made for std::process::Command {}\n",
+            "fn f() { std::process::Command ::new(\"sh\"); }\n",
+            "fn f() { <std::process::Command>::new(\"sh\"); }\n",
+            "fn f() { <::std::process::Command as Made>::made(); }\n",
+            "mod own { pub struct Command; } fn f() { std::process::Command::new(\"sh\"); }\n",
+            "mod p { pub use std::process::Command; } fn f() { p::Command::new(\"sh\"); }\n",
+            "macro_rules! m { ($a:ident) => { std::process::$a::new(\"sh\") } }\n",
+            "fn f() { \"a:1\".to_socket_addrs(); }\n",
+        ] {
+            assert_eq!(
+                new_file("tests/a.rs", renamed),
+                [(1, Unjudged)],
+                "{renamed}"
+            );
+            let example = format!("//! A.\n//!\n//! ```\n//! {renamed}//! ```\nfn f() {{}}\n");
+            let found = edited("src/lib.rs", said, &example);
+            assert_eq!(found, [(4, Unjudged)], "{renamed}");
         }
+        for acting in [
+            "//! A.\n//!\n//!     std::process::Command::new(\"sh\");\nfn f() {}\n",
+            "//! A.\n//!\n//! ```text\n//! A.\n//! ```\n//! ```\n//! # use std::net::*;\n//! ```\nfn f() {}\n",
+            "//! A.\n//!\n//! ```\n//! extern \"C\" { fn system(a: *const u8); }\n//! ```\nfn f() {}\n",
+            "//! A.\n//!\n//! ```\n//! Command::new(\"sh\"); ) '\n//! ```\nfn f() {}\n",
+        ] {
+            let found = edited("src/lib.rs", "//! A.\n//!\nfn f() {}\n", acting);
+            assert!(
+                found.iter().any(|(_, class)| *class == Unjudged),
+                "{acting}"
+            );
+        }
+        // Text becomes code where the word goes that made it text.
+        let text = "//! ```text\n//! std::process::Command::new(\"sh\");\n//! ```\nfn f() {}\n";
+        let run = text.replace("text", "");
+        assert_eq!(edited("src/lib.rs", text, &run), [(1, Unjudged)]);
         // The twins: the program under test, and what is called alike.
         for own in [
             "use std::process::Command;\nfn f() {\n    Command::new(env!(\"CARGO_BIN_EXE_a\"));\n}\n",
             "use crate::cli::Command;\nfn f() {\n    g(Command::Price);\n}\n",
             "use assert_cmd::Command;\nfn f() {\n    Command::cargo_bin(\"a\");\n}\n",
             "fn f() {\n    std::fs::write(\"a\", \"b\");\n}\n",
+            "use std::process::Command;\nfn f(a: &mut Command) -> Command {\n    g(a)\n}\n",
+            "mod own {\n    pub struct Command;\n}\nfn f() {\n    own::Command::new();\n}\n",
         ] {
             let found = new_file("tests/a.rs", own);
             assert!(found.iter().all(|(_, class)| *class != Unjudged), "{own}");

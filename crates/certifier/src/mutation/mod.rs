@@ -16,6 +16,7 @@ mod attribution;
 mod calls;
 mod choice;
 mod condition;
+mod examples;
 mod fuel;
 mod guard;
 mod kept;

@@ -94,7 +94,7 @@ fn is_punct(token: &TokenTree, c: char) -> bool {
 }
 
 /// Tokens made from a doc comment have the comment's place.
-fn is_comment(body: &str, range: &Range<usize>) -> bool {
+pub(super) fn is_comment(body: &str, range: &Range<usize>) -> bool {
     body.get(range.clone())
         .is_some_and(|text| text.starts_with("//") || text.starts_with("/*"))
 }
