@@ -6,6 +6,7 @@ use crate::certificate::{Admission, Statement, Subject};
 use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim, WitnessKind};
 use crate::judge::Gate;
 use crate::languages::Language;
+use crate::mutation::Kill;
 use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
 use flightproof_evidence::Package;
@@ -31,6 +32,10 @@ pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     baseline_agrees(&inputs.witness)?;
     counts_add_up(&inputs.mutation)?;
     let of = &inputs.mutation;
+    agree(
+        "the set of operators and those there are",
+        is_operator_set(&of.operator_set),
+    )?;
     agree(
         "operators and how their mutants ran",
         Language::of_operators(&of.operator_set).is_some() == of.method.is_some(),
@@ -223,6 +228,18 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
     )?;
     generated_agree(lines)?;
     agree(
+        "killed mutants and the ways to notice one",
+        mutation
+            .killed_by
+            .keys()
+            .all(|name| Kill::ALL.iter().any(|kill| kill.name() == name)),
+    )?;
+    // A mutant stands on a line of code, and that line is no comment.
+    agree(
+        "mutants and the lines they stand on",
+        mutation.generated == 0 || lines.inert < lines.changed,
+    )?;
+    agree(
         "lines that are not compiled and their grants",
         (lines.not_compiled == 0) == lines.granted.is_empty(),
     )?;
@@ -234,6 +251,13 @@ fn counts_add_up(mutation: &MutationClaim) -> Result<(), CertifierError> {
         "waivers and distinct mutants",
         ids.len() == mutation.waived.len() + mutation.unjudged.len(),
     )
+}
+
+/// `rust-4`: a language and a number.
+fn is_operator_set(name: &str) -> bool {
+    let number = name.strip_prefix("rust-");
+    let number = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    number || Language::of_operators(name).is_some()
 }
 
 /// Every regenerated line is of a file that exactly one rule made.

@@ -416,6 +416,11 @@ fn key_id(text: &str) -> Result<KeyId, CertifierError> {
 
 /// Exact names: a prefix or another case names no gate.
 fn gates(names: &[String]) -> Result<Vec<Gate>, CertifierError> {
+    let twice = |(at, name): &(usize, &String)| names.iter().take(*at).any(|other| other == *name);
+    if let Some((_, name)) = names.iter().enumerate().find(twice) {
+        return Err(CertifierCode::PolicyInvalid
+            .refuse(format_args!("gate \"{}\" twice", escape(name, 40))));
+    }
     names
         .iter()
         .map(|name| {
@@ -484,6 +489,8 @@ mod tests {
                 "{name}"
             );
         }
+        let twice = with("required_gates", json!(["build", "mutation", "build"]));
+        assert_eq!(parse(&twice), Err(CertifierCode::PolicyInvalid));
     }
 
     #[test]

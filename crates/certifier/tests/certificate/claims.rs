@@ -19,6 +19,16 @@ fn counts_that_do_not_add_up_are_refused() {
             json!({"value": 9_007_199_254_740_991u64}),
         ),
         ("mutation/waived", json!([])),
+        // Ways to notice a mutant, and operators, that there are none of.
+        ("mutation/killedBy", json!({"value": 7, "signals": 2})),
+        ("mutation/operatorSet", json!("rust")),
+        ("mutation/operatorSet", json!("rust-x")),
+        ("mutation/operatorSet", json!("cobol-1")),
+        // Mutants of comments.
+        (
+            "mutation/lines",
+            json!({"changed": 9, "mutated": 0, "inert": 9, "data": 0, "notCompiled": 0, "unjudged": 0}),
+        ),
         ("mutation/lines/changed", json!(10)),
         ("mutation/lines/mutated", json!(4)),
         // A grant without lines, and an order of cases that could say one thing in two ways.

@@ -265,7 +265,7 @@ fn built() -> Built {
 
 fn mutation() -> MutationClaim {
     MutationClaim {
-        operator_set: "1".to_owned(),
+        operator_set: "rust-4".to_owned(),
         method: None,
         population: Digest::of(b"population"),
         generated: 12,
