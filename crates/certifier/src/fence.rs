@@ -313,7 +313,10 @@ impl Finding {
 fn findings(tokens: &[Token]) -> Vec<Finding> {
     let mut importing = false;
     let mut out = Vec::new();
-    let own = own_callers(tokens);
+    let own = Own {
+        callers: own_callers(tokens),
+        functions: functions(tokens),
+    };
     let mut position = Position::default();
     for at in 0..tokens.len() {
         let around = Around { tokens, at };
@@ -328,6 +331,43 @@ fn findings(tokens: &[Token]) -> Vec<Finding> {
         }
     }
     out
+}
+
+/// What a file declares.
+struct Own {
+    callers: BTreeSet<String>,
+    functions: BTreeSet<String>,
+}
+
+/// Names that are functions of a file or taken in from another, and no variable, field or parameter
+/// in it, as far as its text says.
+fn functions(tokens: &[Token]) -> BTreeSet<String> {
+    let mut functions = BTreeSet::new();
+    let mut bound = BTreeSet::new();
+    let mut importing = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let around = Around { tokens, at };
+        let Kind::Name(name) = &token.kind else {
+            importing &= token.kind != Kind::Operator(';');
+            continue;
+        };
+        let back = |by: usize| at.checked_sub(by).map(|at| Around { tokens, at });
+        let after = |word: &str| back(1).is_some_and(|token| token.name(0) == word);
+        let begins = |mark: char| back(1).is_some_and(|token| token.is_operator(0, mark));
+        importing |= name == "use";
+        let typed = around.is_operator(1, ':') && !around.is_operator(2, ':') && !begins(':');
+        if after("fn") || importing && name.starts_with(|c: char| c.is_lowercase()) {
+            functions.insert(name.clone());
+        } else if ["let", "mut", "ref", "for"].iter().any(|word| after(word))
+            || typed
+            || begins('|')
+            || around.is_operator(1, '|')
+            || around.is_operator(1, '@')
+        {
+            bound.insert(name.clone());
+        }
+    }
+    &functions - &bound
 }
 
 /// Types of a file that have a function `caller` of their own, as far as its text says: declared
@@ -413,6 +453,28 @@ const LOOKS: &[&str] = &[
     "current_exe",
     "set_hook",
     "take_hook",
+    // Where functions and values lie, and whether a sum overflows, is another in another build.
+    "fn_addr_eq",
+    "addr_eq",
+    "catch_unwind",
+    "panicking",
+    "as_ptr",
+    "as_mut_ptr",
+    "as_ptr_range",
+    "expose_provenance",
+];
+/// What functions and values are compared by behind `ptr::`.
+const PLACES: &[&str] = &[
+    "eq",
+    "hash",
+    "from_ref",
+    "from_mut",
+    "addr_of",
+    "addr_of_mut",
+];
+/// Numbers that the place of a function can be turned into.
+const NUMBERS: &[&str] = &[
+    "usize", "isize", "u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128",
 ];
 /// Names of attributes, which are ordinary names elsewhere: refused where an attribute is or may be
 /// made.
@@ -449,6 +511,21 @@ const LOOKS_IN_MACROS: &[&str] = &[
 const ASSEMBLY_MACROS: &[&str] = &["asm", "global_asm", "naked_asm"];
 const CONDITION_MACROS: &[&str] = &["cfg", "cfg_if", "cfg_select"];
 
+/// Whether a text is a format that shows where a value lies: `{:p}`, `{x:#p}`.
+fn shows_a_place(text: &str) -> bool {
+    text.split('{').skip(1).any(|part| {
+        let inside = part.split('}').next().unwrap_or_default();
+        inside.len() < part.len()
+            && inside.contains(':')
+            && inside.trim_end().ends_with('p')
+            && inside.rsplit(':').next().is_some_and(|how| {
+                how.trim_end_matches(['p', ' '])
+                    .chars()
+                    .all(|c| !c.is_alphabetic() || c == '$')
+            })
+    })
+}
+
 /// A token and those after it.
 struct Around<'a> {
     tokens: &'a [Token],
@@ -461,7 +538,7 @@ impl Around<'_> {
         &self,
         importing: bool,
         position: &Position,
-        own: &BTreeSet<String>,
+        own: &Own,
     ) -> Option<(CertifierCode, usize)> {
         use CertifierCode::{
             ConditionalCode, ForeignLinkage, SourceBidi, SourceIntrospection, UnsafeCode,
@@ -474,8 +551,15 @@ impl Around<'_> {
             return Some((SourceBidi, 1));
         }
         let made = position.in_macro() && LOOKS_IN_MACROS.contains(&name);
-        if LOOKS.contains(&name) || made || self.is_type_name(importing) || self.is_caller(own) {
+        if LOOKS.contains(&name)
+            || made
+            || self.is_type_name(importing)
+            || self.is_caller(&own.callers)
+        {
             return Some((SourceIntrospection, 1));
+        }
+        if self.is_place(importing) || self.is_function_as_number(&own.functions) {
+            return Some((SourceIntrospection, 3));
         }
         if self.is_macro_of(LOOK_MACROS, importing)
             || self.is_env(importing)
@@ -562,6 +646,36 @@ impl Around<'_> {
         let of = self.at.checked_sub(3).and_then(|at| self.tokens.get(at));
         let is_own = matches!(of, Some(Token { kind: Kind::Name(of), .. }) if own.contains(of));
         self.name(0) == "caller" && self.before(':') && !is_own
+    }
+
+    /// Where something lies: `as *const u8`, `as fn()`, `ptr::eq`, `{:p}`.
+    fn is_place(&self, importing: bool) -> bool {
+        let pointer = self.is_operator(0, '*') && ["const", "mut"].contains(&self.name(1))
+            || self.name(0) == "raw"
+                && self.before('&')
+                && ["const", "mut"].contains(&self.name(1));
+        let cast = self.name(0) == "as"
+            && (self.name(1) == "fn" || self.name(1) == "extern" && self.name(3) == "fn");
+        let path = self.name(0) == "ptr" && self.is_operator(1, ':') && self.is_operator(2, ':');
+        let compared = path
+            && (PLACES.contains(&self.name(3))
+                || importing && (self.is_any_open(3) || self.is_operator(3, '*')))
+            || importing && self.name(0) == "ptr" && self.name(1) == "as"
+            || self.name(0) == "fmt" && self.is_operator(1, ':') && self.name(3) == "Pointer";
+        let shown = matches!(self.kind(0), Some(Kind::Literal(text)) if shows_a_place(text));
+        pointer || cast || compared || shown
+    }
+
+    /// `total as usize`, `prices::total as u64`, `total::<u8> as usize`.
+    fn is_function_as_number(&self, functions: &BTreeSet<String>) -> bool {
+        let cast =
+            |ahead: usize| self.name(ahead) == "as" && NUMBERS.contains(&self.name(ahead + 1));
+        let name = self.name(0);
+        let lower = name.starts_with(|c: char| c.is_lowercase());
+        cast(1)
+            && (self.is_operator(0, '>')
+                || lower && self.before(':')
+                || functions.contains(name) && !self.before('.'))
     }
 
     /// `$name!(…)`
