@@ -260,6 +260,11 @@ fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
         "cargo.lock" => LineClass::Data,
         _ if state.is_some_and(|state| is_script(&change.path, state)) => LineClass::NotCompiled,
         name if is_document(name)
+            && (is_out_of_place(&change.path, tree) || is_compiled_page(change, tree)) =>
+        {
+            LineClass::NotCompiled
+        }
+        name if is_document(name)
             && is_shelved(&change.path)
             && !compiled_in(tree, change.path.file_name()) =>
         {
@@ -281,6 +286,7 @@ pub(crate) fn is_read_by_people(change: &Change, tree: &Tree<'_>) -> bool {
     });
     is_document(&path.file_name().to_ascii_lowercase())
         && !states.clone().any(|state| is_script(path, state))
+        && !is_compiled_page(change, tree)
         && !others.any(|(_, content)| content.windows(name.len()).any(|at| at == name))
 }
 
@@ -303,6 +309,54 @@ const DOCUMENT_NAMES: &[&str] = &[
     "contributing",
 ];
 
+/// Names of licences behind `license-`.
+const LICENCES: &[&str] = &[
+    "apache",
+    "apache-2.0",
+    "mit",
+    "mit-0",
+    "bsd",
+    "bsd-2-clause",
+    "bsd-3-clause",
+    "0bsd",
+    "mpl",
+    "mpl-2.0",
+    "gpl",
+    "gpl-2.0",
+    "gpl-3.0",
+    "lgpl",
+    "agpl",
+    "isc",
+    "zlib",
+    "boost",
+    "bsl-1.0",
+    "cc0",
+    "cc0-1.0",
+    "unlicense",
+    "unicode",
+    "epl-2.0",
+    "third-party",
+];
+/// How the folders and files begin by which generators that run what a page says know their sites.
+const GENERATORS: &[&str] = &[
+    ".vitepress",
+    ".vuepress",
+    ".eleventy.",
+    "eleventy.config.",
+    "docusaurus.config.",
+    "astro.config.",
+    "next.config.",
+    "nuxt.config.",
+    "gatsby-config.",
+    "svelte.config.",
+    "rspress.config.",
+    "valaxy.config.",
+    "slidev.config.",
+    "mkdocs.yml",
+    "mkdocs.yaml",
+    "_quarto.yml",
+];
+
 /// Folders of texts for people. A text anywhere else may be one that the program loads: a template,
 /// a prompt.
 const SHELVES: &[&str] = &[
@@ -323,7 +377,7 @@ const SHELVES: &[&str] = &[
 fn is_shelved(path: &RelPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    let named = DOCUMENT_NAMES.iter().any(|known| stem.starts_with(known));
+    let named = is_document_name(stem);
     let mut folders = path.parent().into_iter().flat_map(|p| p.split('/'));
     let shelf = |folder: &str| SHELVES.contains(&folder.to_ascii_lowercase().as_str());
     named || path.parent().is_none() || folders.any(shelf)
@@ -332,18 +386,70 @@ fn is_shelved(path: &RelPath) -> bool {
 /// A text for people, by its name.
 fn is_document(name: &str) -> bool {
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-    let named = DOCUMENT_NAMES
-        .iter()
-        .any(|known| stem == *known || stem.starts_with(&format!("{known}-")));
-    DOCUMENTS.contains(&extension) || (named && ["", "txt", "apache", "mit"].contains(&extension))
+    let plain = is_document_name(name);
+    let named = is_document_name(stem) && ["txt", "apache", "mit"].contains(&extension);
+    DOCUMENTS.contains(&extension) || plain || named
+}
+
+/// Exactly such a name, or a licence with its own: what only begins with one may be anything.
+fn is_document_name(stem: &str) -> bool {
+    let mut licences = ["license-", "licence-"].iter();
+    let licence = licences.find_map(|begin| stem.strip_prefix(begin));
+    DOCUMENT_NAMES.contains(&stem) || licence.is_some_and(|name| LICENCES.contains(&name))
+}
+
+/// A document without extension lies at the top or beside a manifest: anywhere else it may be a
+/// script that some other file runs.
+fn is_out_of_place(path: &RelPath, tree: &Tree<'_>) -> bool {
+    let Some(folder) = path.parent() else {
+        return false;
+    };
+    let manifest = format!("{folder}/Cargo.toml");
+    !path.file_name().contains('.') && !tree.files().any(|(other, _)| other == manifest)
+}
+
+/// Whether a generator of sites compiles a document: it has a script, or a generator's configuration
+/// lies in a folder above it.
+fn is_compiled_page(change: &Change, tree: &Tree<'_>) -> bool {
+    let mut states = [&change.old, &change.new].into_iter().flatten();
+    if states.any(|state| has_script(&state.content)) {
+        return true;
+    }
+    let path = change.path.as_str();
+    let name = change.path.file_name().to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    // What everybody's repository has at its top is no page.
+    if change.path.parent().is_none() && is_document_name(stem) {
+        return false;
+    }
+    let generators = tree.files().filter_map(|(other, _)| {
+        let mut at = 0;
+        other.split('/').find_map(|part| {
+            let folder = other.get(..at)?;
+            at += part.len() + 1;
+            let part = part.to_ascii_lowercase();
+            let named = GENERATORS.iter().any(|begin| part.starts_with(begin));
+            named.then_some(folder)
+        })
+    });
+    generators
+        .into_iter()
+        .any(|folder| path.starts_with(folder))
+}
+
+fn has_script(content: &[u8]) -> bool {
+    let word = b"<script";
+    content
+        .windows(word.len())
+        .any(|at| at.eq_ignore_ascii_case(word))
 }
 
 /// Extensions of what holds tables, texts, pictures, sounds and letters, and nothing that is run.
 const DATA: &[&str] = &[
     "txt", "text", "csv", "tsv", "psv", "dat", "bin", "raw", "log", "out", "err", "stdout",
-    "stderr", "expected", "actual", "golden", "snap", "jsonl", "ndjson", "po", "pot", "ftl", "png",
-    "jpg", "jpeg", "gif", "webp", "avif", "bmp", "ico", "svg", "tif", "tiff", "pdf", "wav", "mp3",
-    "ogg", "flac", "mp4", "webm", "ttf", "otf", "woff", "woff2",
+    "stderr", "expected", "actual", "golden", "jsonl", "ndjson", "po", "pot", "png", "jpg", "jpeg",
+    "gif", "webp", "avif", "bmp", "ico", "svg", "tif", "tiff", "pdf", "wav", "mp3", "ogg", "flac",
+    "mp4", "webm", "ttf", "otf", "woff", "woff2",
 ];
 /// Extensions of what may as well tell a tool what to run, or a program whom to trust: data in a
 /// folder of data only.
@@ -388,9 +494,138 @@ const TOOL_FILES: &[&str] = &[
     "rust-toolchain.toml",
     "rustfmt.toml",
     "clippy.toml",
-    "tsconfig.json",
 ];
-/// How names of such files begin where a tool takes any of them.
+/// The same by their names up to the first dot, whatever kind of settings they are.
+const TOOL_STEMS: &[&str] = &[
+    // What JavaScript's tools run and install by.
+    "angular",
+    "app",
+    "babel",
+    "bower",
+    "bun",
+    "deno",
+    "eslint",
+    "import_map",
+    "jest",
+    "jsconfig",
+    "jsr",
+    "karma",
+    "lerna",
+    "nodemon",
+    "npm-shrinkwrap",
+    "nx",
+    "package",
+    "package-lock",
+    "pnpm-lock",
+    "pnpm-workspace",
+    "project",
+    "rush",
+    "tsconfig",
+    "turbo",
+    "vercel",
+    "wrangler",
+    // Python's.
+    "alembic",
+    "conda",
+    "environment",
+    "hatch",
+    "mypy",
+    "pdm",
+    "pixi",
+    "poetry",
+    "pyproject",
+    "pytest",
+    "setup",
+    "tox",
+    "uv",
+    "uwsgi",
+    // Those of Java, PHP, .NET, C, Dart, Haskell, Crystal.
+    "build",
+    "composer",
+    "conandata",
+    "conanfile",
+    "ivy",
+    "meta",
+    "nuget",
+    "packages",
+    "phpcs",
+    "phpunit",
+    "platformio",
+    "pom",
+    "psalm",
+    "pubspec",
+    "settings",
+    "shard",
+    "stack",
+    "vcpkg",
+    "web",
+    "west",
+    "cmakepresets",
+    "cmakelists",
+    // Rust's.
+    "bacon",
+    "book",
+    "cargo",
+    "cargo-generate",
+    "clippy",
+    "cross",
+    "deny",
+    "dioxus",
+    "dist",
+    "dist-workspace",
+    "makefile",
+    "release",
+    "rust-toolchain",
+    "rustfmt",
+    "tauri",
+    "trunk",
+    // Runners of tasks, machines and services.
+    "action",
+    "appspec",
+    "appveyor",
+    "azure-pipelines",
+    "bitbucket-pipelines",
+    "buildspec",
+    "cdk",
+    "chart",
+    "circle",
+    "cloudbuild",
+    "codemagic",
+    "compose",
+    "devbox",
+    "devcontainer",
+    "docker-bake",
+    "docker-compose",
+    "firebase",
+    "fly",
+    "helmfile",
+    "heroku",
+    "kustomization",
+    "launch",
+    "lefthook",
+    "main",
+    "mise",
+    "mkdocs",
+    "netlify",
+    "playbook",
+    "procfile",
+    "pulumi",
+    "railway",
+    "render",
+    "renovate",
+    "samconfig",
+    "serverless",
+    "site",
+    "skaffold",
+    "supervisord",
+    "task",
+    "taskfile",
+    "tasks",
+    "template",
+    "values",
+    "workflow",
+];
+/// What names of such files, or their folders, hold where a tool takes any of them.
 const TOOL_TEXTS: &[&str] = &["requirements", "constraints"];
 /// Files of a folder or name that begins with a dot and that no tool runs anything for.
 const QUIET: &[&str] = &[".gitignore", ".editorconfig", ".mailmap", ".gitkeep"];
@@ -405,10 +640,41 @@ fn is_script(path: &RelPath, state: &FileState) -> bool {
     state.executable
         || magic.iter().any(|magic| first.starts_with(magic))
         || TOOL_FILES.contains(&name.as_str())
-        || (name.ends_with(".txt") && TOOL_TEXTS.iter().any(|tool| name.starts_with(tool)))
+        || is_list_of_packages(path)
+        || is_tool_settings(&name)
+        || name.ends_with(".snap") && !first.starts_with(SNAPSHOT)
         || (hidden && !QUIET.contains(&name.as_str()))
         || !(is_document(&name) || is_data(path, &name))
 }
+
+/// `dev-requirements.txt`, `requirements/dev.txt`.
+fn is_list_of_packages(path: &RelPath) -> bool {
+    let path = path.as_str().to_ascii_lowercase();
+    let text = [".txt", ".in", ".text"]
+        .iter()
+        .any(|end| path.ends_with(end));
+    text && TOOL_TEXTS.iter().any(|tool| path.contains(tool))
+}
+
+/// `tox.ini`, `playbook-web.yml`, `docker-compose.test.yaml`.
+fn is_tool_settings(name: &str) -> bool {
+    let mut parts = name.split('.');
+    let stem = parts.next().unwrap_or_default();
+    let settings = parts.next_back().is_some_and(|end| SETTINGS.contains(&end));
+    let configures = name.contains(".config.") || name.contains(".conf.");
+    let family = [
+        "playbook",
+        "taskfile",
+        "docker-compose",
+        "compose-",
+        "tsconfig",
+    ];
+    let family = family.iter().any(|begin| stem.starts_with(begin));
+    settings && (TOOL_STEMS.contains(&stem) || family || configures || stem.ends_with("-lock"))
+}
+
+/// How a snapshot of `insta` begins, which is no JavaScript: one of Jest is run.
+const SNAPSHOT: &[u8] = b"---\n";
 
 /// What is known to be no program, by its name: whatever is not known may be run.
 fn is_data(path: &RelPath, name: &str) -> bool {
@@ -419,6 +685,7 @@ fn is_data(path: &RelPath, name: &str) -> bool {
         .flat_map(|folder| folder.split('/'));
     let in_data = |folder: &str| DATA_FOLDERS.contains(&folder.to_ascii_lowercase().as_str());
     QUIET.contains(&name)
+        || extension == "snap"
         || DATA.contains(&extension)
         || SETTINGS.contains(&extension) && folders.any(in_data)
 }
@@ -496,6 +763,28 @@ mod tests {
             "trust/root.crt",
             "lib.erb",
             "notebook.ipynb",
+            // What only begins like a document, or lies where scripts do.
+            "scripts/changelog-check",
+            "license-x",
+            "ci/readme-run",
+            "scripts/news",
+            // What tools run or install by.
+            "web/__snapshots__/a.test.js.snap",
+            "data/a.snap",
+            "templates/mail.ftl",
+            "requirements/dev.txt",
+            "data/requirements/a.txt",
+            "dev-requirements.txt",
+            "tests/data/pom.xml",
+            "samples/build.xml",
+            "samples/web/npm-shrinkwrap.json",
+            "samples/web/pnpm-lock.yaml",
+            "samples/web/netlify.toml",
+            "samples/py/tox.ini",
+            "samples/py/pytest.ini",
+            "data/Taskfile.yml",
+            "data/playbook-web.yml",
+            "data/jest.config.json",
         ] {
             assert_eq!(new_file(path, "x\n"), [(1, NotCompiled)], "{path}");
         }
@@ -515,6 +804,8 @@ mod tests {
             "fixtures/a.toml",
             "tests/data/ca.pem",
             "templates/mail.md",
+            "tests/data/order.xml",
+            "cases/rates.yaml",
             "prompts/system.md",
         ] {
             assert_eq!(new_file(path, "x\n"), [(1, Data)], "{path}");
@@ -525,9 +816,46 @@ mod tests {
             "LICENSE",
             "LICENSE-MIT",
             "CHANGES.txt",
+            "LICENSE-APACHE-2.0",
+            "README.de.md",
+            "crates/a/README.md",
         ] {
             assert_eq!(new_file(path, "x\n"), [(1, Inert)], "{path}");
         }
+        let beside = [("crates/a/Cargo.toml", MANIFEST)];
+        let licence = change("crates/a/LICENSE", None, Some(b"x\n"));
+        assert_eq!(classed(licence, &beside), [(1, Inert)]);
+        let seen = new_file("src/snapshots/a.snap", "---\nsource: a\n---\n");
+        assert_eq!(seen[0].1, Data);
+    }
+
+    #[test]
+    fn a_page_that_a_generator_compiles_is_no_document() {
+        let text = "# A\n<Script setup>\nx\n</script>\n";
+        assert_eq!(new_file("docs/a.md", text)[0].1, NotCompiled);
+        let page = || change("docs/guide/a.md", Some(b"a\n"), Some(b"b\n"));
+        for generator in [
+            "docs/.vitepress/config.mts",
+            "docs/docusaurus.config.js",
+            "astro.config.mjs",
+            "mkdocs.yml",
+        ] {
+            assert_eq!(
+                classed(page(), &[(generator, "")]),
+                [(1, NotCompiled)],
+                "{generator}"
+            );
+        }
+        // The twins.
+        for other in [
+            "docs2/.vitepress/config.mts",
+            "web/astro.config.mjs",
+            "book.toml",
+        ] {
+            assert_eq!(classed(page(), &[(other, "")]), [(1, Inert)], "{other}");
+        }
+        let readme = change("README.md", Some(b"a\n"), Some(b"b\n"));
+        assert_eq!(classed(readme, &[("mkdocs.yml", "")]), [(1, Inert)]);
     }
 
     #[test]
