@@ -57,27 +57,45 @@ pub(super) const PYTHON_SPECIAL: &str = "\
     __xor__";
 
 pub(super) const C_EFFECTS: &str = "\
-    chmod chown connect creat execl execle execlp execv execve execvp fopen fork freopen kill \
-    link listen mkdir mkfifo mkstemp open openat popen posix_spawn ptrace putenv remove rename \
-    rmdir setenv signal socket symlink system tmpfile truncate unlink unsetenv vfork";
+    accept accept4 bind chdir chmod chown chroot clearenv clone clone3 connect copy_file_range \
+    creat daemon execl execle execlp execv execve execveat execvp fallocate fchdir fchmod fchown \
+    fcntl fdopen fopen fork forkpty fremovexattr freopen fsetxattr ftruncate futimens futimes \
+    ioctl kill killpg lchown link listen lremovexattr lsetxattr lutimes mkdir mkdtemp mkfifo \
+    mknod mkstemp mktemp mount mq_open open openat pidfd_open pivot_root popen posix_fallocate \
+    posix_spawn prctl ptrace putenv pwrite pwritev reboot remove removexattr rename renameat \
+    renameat2 rmdir sem_open sendfile sendmmsg sendmsg sendto setegid setenv seteuid setgid setns \
+    setresuid setreuid setrlimit setuid setxattr shm_open shm_unlink sigaction signal sigqueue \
+    socket socketpair splice symlink system tempnam tmpfile tmpnam truncate umask umount unlink \
+    unlinkat unsetenv unshare utime utimensat utimes vfork vmsplice wordexp";
 
 pub(super) const GO_EFFECTS: &str = "\
-    Chmod Chown Chtimes Command CommandContext Create CreateTemp Dial DialTimeout Link Listen \
-    ListenAndServe Mkdir MkdirAll MkdirTemp OpenFile Remove RemoveAll Rename Setenv StartProcess \
-    Symlink Truncate Unsetenv WriteFile";
+    Chdir Chmod Chown Chroot Chtimes Command CommandContext CopyFS Create CreateTemp Dial \
+    DialTimeout Exec ForkExec Lchown Link Listen ListenAndServe Mkdir MkdirAll MkdirTemp Mkfifo \
+    Mknod NewFile OpenFile OpenInRoot OpenRoot Remove RemoveAll RemoveXattr Rename Rmdir SetXattr \
+    Setenv StartProcess Symlink Truncate Unlink Unsetenv WriteFile exec http httptest rpc smtp";
 
 pub(super) const JS_EFFECTS: &str = "\
-    appendFile appendFileSync chmod chmodSync copyFile copyFileSync cp cpSync createWriteStream \
-    env exec execFile execSync fetch fork kill link linkSync mkdir mkdirSync open openSync rename \
-    renameSync rm rmSync rmdir rmdirSync spawn spawnSync symlink symlinkSync truncate \
-    truncateSync unlink unlinkSync writeFile writeFileSync";
+    EventSource FileWriteStream WebSocket Worker WriteStream XMLHttpRequest appendFile \
+    appendFileSync chdir chmod chmodSync chown copyFile copyFileSync cp cpSync createWriteStream \
+    env exec execFile execSync fchmod fchown fdatasync fetch fork fsync ftruncate futimes kill \
+    lchmod lchown link linkSync lutimes mkdir mkdirSync mkdtemp mkdtempDisposable open openAsBlob \
+    openSync rename renameSync rm rmSync rmdir rmdirSync sendBeacon setegid seteuid setgid setuid \
+    spawn spawnSync symlink symlinkSync truncate truncateSync unlink unlinkSync utimes writeFile \
+    writeFileSync writev";
 
 pub(super) const PYTHON_EFFECTS: &str = "\
-    asyncio chmod chown concurrent environ execv execve fcntl fork ftplib http imaplib kill link \
-    mailbox makedirs mkdir mmap multiprocessing open popen poplib posix putenv remove removedirs \
-    rename renames resource rmdir rmtree selectors setenv shelve shutil smtplib socket \
-    socketserver spawnv sqlite3 ssl subprocess symlink symlink_to system threading touch truncate \
-    unlink unsetenv webbrowser write_bytes write_text wsgiref xmlrpc";
+    BZ2File DatagramHandler FancyURLopener FileHandler FileIO GzipFile HTTPHandler \
+    HTTPPasswordMgr LZMAFile MemoryHandler NTEventLogHandler OpenerDirector RotatingFileHandler \
+    SMTPHandler SocketHandler SysLogHandler TimedRotatingFileHandler URLopener WatchedFileHandler \
+    aiohttp asyncio basicConfig build_opener chdir chmod chown chroot concurrent copy_file_range \
+    dbm dictConfig environ execv execve fchmod fchown fcntl fdopen fileConfig fileinput fork \
+    forkpty ftplib ftruncate hardlink_to http httpx imaplib install_opener kill killpg lchmod \
+    lchown link listen mailbox makedirs mkdir mkfifo mknod mmap multiprocessing nntplib open \
+    popen poplib posix putenv pwrite remove removedirs removexattr rename renames requests \
+    resource rmdir rmtree selectors sendfile setenv setxattr shelve shutil smtplib socket \
+    socketserver spawnv sqlite3 ssl startfile subprocess symlink symlink_to system tarfile \
+    telnetlib tempfile threading touch truncate unlink unsetenv urllib3 urlopen urlretrieve utime \
+    webbrowser write_bytes write_text wsgiref xmlrpc zipfile";
 
 /// Modules of the standard library that see code, or load what no compiler of the flight saw.
 pub(super) const PYTHON_MODULES: &str = "\

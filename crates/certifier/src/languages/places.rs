@@ -72,8 +72,12 @@ impl Places {
                 places.unjudged.insert((line, why));
                 continue;
             }
-            if edits && acts_outside(syntax.language, said) {
+            if edits && (acts_outside(syntax.language, said) || acts_here(syntax, token.node, said))
+            {
                 places.unjudged.insert((line, Silence::Effect));
+            }
+            if edits && is_in_acting_assertion(syntax, token.node) {
+                places.unjudged.insert((line, Silence::DebugOnly));
             }
             match names.role(token.node, edits, &guard) {
                 Role::Statement(at) => {
@@ -413,5 +417,102 @@ fn acts_outside(language: Language, said: &str) -> bool {
         Language::JavaScript | Language::TypeScript => JS_EFFECTS,
         Language::Python => PYTHON_EFFECTS,
     };
-    has(names, said)
+    has(names, said) || is_of_family(language, said)
+}
+
+/// Forms of a name that do the same: `renameat2`, `fopen64`, `execveat`, `DialContext`, `lchownSync`.
+fn is_of_family(language: Language, said: &str) -> bool {
+    let only = |rest: &str, letters: &str| rest.chars().all(|c| letters.contains(c));
+    let starts = |begin: &str, letters: &str| {
+        said.strip_prefix(begin)
+            .is_some_and(|rest| !rest.is_empty() && only(rest, letters))
+    };
+    match language {
+        Language::C => {
+            let bare = said.trim_start_matches('_');
+            let bare = bare.strip_suffix("64").unwrap_or(bare);
+            let bare = bare.strip_suffix('2').unwrap_or(bare);
+            let bare = bare.strip_suffix("at").unwrap_or(bare);
+            let made = [
+                "mkstemp",
+                "mkostemp",
+                "posix_spawn",
+                "getaddrinfo",
+                "gethostby",
+            ];
+            has(C_EFFECTS, bare) && bare != said
+                || made.iter().any(|begin| said.starts_with(begin))
+                || starts("exec", "lvpeat")
+                || starts("fexec", "ve")
+        }
+        Language::Go => {
+            let begins = ["Dial", "Listen", "Lookup", "Serve"];
+            let next = |begin| {
+                said.strip_prefix(begin)
+                    .and_then(|rest: &str| rest.chars().next())
+            };
+            begins
+                .iter()
+                .any(|begin| next(begin).is_some_and(|c| c.is_ascii_uppercase()))
+        }
+        Language::JavaScript | Language::TypeScript => {
+            let bare = said.strip_suffix("Sync").unwrap_or(said);
+            has(JS_EFFECTS, bare) && bare != said
+        }
+        Language::Python => {
+            starts("exec", "lvpe") || starts("spawn", "lvpe") || said.starts_with("posix_spawn")
+        }
+    }
+}
+
+/// Names that act only where they stand: a module that is imported, a function of `os`.
+fn acts_here(syntax: &Syntax<'_>, node: usize, said: &str) -> bool {
+    let parent = syntax.nodes[node].parent;
+    match (syntax.language, said) {
+        (Language::Python, "request") => {
+            let mut around = syntax.around(node);
+            around.any(|at| syntax.kind(at).starts_with("import_"))
+        }
+        (Language::Python, "replace") => {
+            let of = syntax.part(parent, "object");
+            of.is_some_and(|of| syntax.said(of) == "os")
+        }
+        _ => false,
+    }
+}
+
+/// Functions and methods that only answer, as assertions call them.
+const ANSWERS: &str = "\
+    abs all any bool bytes callable chr count dict divmod endswith enumerate find float frozenset get \
+    hasattr hash index int is_dir is_file isalnum isalpha isclose isdecimal isdigit isfinite isinf \
+    isinstance islower isnan isnumeric issubclass issubset issuperset isspace isupper items keys len \
+    list lower max min ord range repr reversed round set sorted split startswith str strip sum tuple \
+    type upper values zip";
+
+/// In an assertion that does more than ask: under `-O` Python leaves it out, with what it does.
+fn is_in_acting_assertion(syntax: &Syntax<'_>, node: usize) -> bool {
+    if syntax.language != Language::Python {
+        return false;
+    }
+    let mut around = std::iter::once(node).chain(syntax.around(node));
+    let Some(assertion) = around.find(|at| syntax.kind(*at) == "assert_statement") else {
+        return false;
+    };
+    let mut open = syntax.inner(assertion);
+    while let Some(at) = open.pop() {
+        let acts = match syntax.kind(at) {
+            "named_expression" | "await" | "yield" => true,
+            "call" => {
+                let called = syntax.part(at, "function").map(|at| syntax.said(at));
+                let name = called.and_then(|path| path.rsplit('.').next());
+                !name.is_some_and(|name| has(ANSWERS, name.trim()))
+            }
+            _ => false,
+        };
+        if acts {
+            return true;
+        }
+        open.extend(syntax.inner(at));
+    }
+    false
 }

@@ -65,6 +65,8 @@ const ACTING_METHODS: &[&str] = &[
     "set_modified",
     "set_len",
     "to_socket_addrs",
+    "write_at",
+    "write_all_at",
 ];
 
 /// Whether a path, given by its names, acts on something that no case compares.
@@ -77,7 +79,9 @@ pub(super) fn acts_outside(names: &[String]) -> bool {
         }
         _ => false,
     });
-    acting || on_files
+    // `File::set_len(&f, 0)` is `f.set_len(0)`.
+    let method = |name: &String| names.len() > 1 && ACTING_METHODS.contains(&name.as_str());
+    acting || on_files || names.last().is_some_and(method)
 }
 
 /// Whether an import or an alias gives another name to what [`acts_outside`] tells by its name.

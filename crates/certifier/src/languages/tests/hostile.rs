@@ -350,6 +350,100 @@ fn what_no_mutant_can_show_is_named() {
             "{path} {new}"
         );
     }
+    for (language, path, old, at, acting) in [
+        (C, "src/a.c", c, "return g", "posix_spawnp(0); return g"),
+        (C, "src/a.c", c, "return g", "renameat2(0); return g"),
+        (C, "src/a.c", c, "return g", "unlinkat(0); return g"),
+        (C, "src/a.c", c, "return g", "execveat(0); return g"),
+        (C, "src/a.c", c, "return g", "fexecve(0); return g"),
+        (C, "src/a.c", c, "return g", "mkostemps(0); return g"),
+        (C, "src/a.c", c, "return g", "fopen64(0); return g"),
+        (C, "src/a.c", c, "return g", "symlinkat(0); return g"),
+        (
+            Go,
+            "a/a.go",
+            go,
+            "return rand",
+            "http.Get(\"a\"); return rand",
+        ),
+        (
+            Go,
+            "a/a.go",
+            go,
+            "return rand",
+            "net.LookupHost(\"a\"); return rand",
+        ),
+        (
+            Go,
+            "a/a.go",
+            go,
+            "return rand",
+            "d.DialContext(c); return rand",
+        ),
+        (
+            JavaScript,
+            "a.js",
+            js,
+            "console",
+            "new fs.WriteStream('a');\nconsole",
+        ),
+        (
+            JavaScript,
+            "a.js",
+            js,
+            "console",
+            "fs.lchownSync('a', 1, 1);\nconsole",
+        ),
+        (
+            Python,
+            "a.py",
+            python,
+            "print(",
+            "zipfile.ZipFile(1)\nprint(",
+        ),
+        (
+            Python,
+            "a.py",
+            python,
+            "print(",
+            "logging.FileHandler(1)\nprint(",
+        ),
+        (Python, "a.py", python, "print(", "os.replace(1, 2)\nprint("),
+        (Python, "a.py", python, "print(", "os.spawnlp(1, 2)\nprint("),
+        (
+            Python,
+            "a.py",
+            python,
+            "from a import b",
+            "import urllib.request\nfrom a import b",
+        ),
+        (
+            Python,
+            "a.py",
+            python,
+            "from a import b",
+            "from urllib import request as r",
+        ),
+    ] {
+        let found = unjudged(language, path, Some(old), &old.replace(at, acting));
+        assert!(found.iter().any(|(_, why)| *why == Effect), "{acting}");
+    }
+    // What an assertion does is gone where Python leaves it out.
+    for (assertion, acts) in [
+        ("assert b.pop(0) == n", true),
+        ("assert (q := n) > 1", true),
+        ("assert b(n)", true),
+        ("assert isinstance(n, int) and n > 1", false),
+        ("assert len(b.keys()) == max(n, m), 'a'", false),
+    ] {
+        let new = python.replace("    return", &format!("    {assertion}\n    return"));
+        let found = unjudged(Python, "a.py", Some(python), &new);
+        let named = found.iter().any(|(_, why)| *why == Silence::DebugOnly);
+        assert_eq!(named, acts, "{assertion}");
+    }
+    let twin = c.replace("return g", "execute(format, at); return g");
+    let found = unjudged(C, "src/a.c", Some(c), &twin);
+    assert!(found.iter().all(|(_, why)| *why != Effect));
     let gone = captured(vec![change("src/a.c", Some(c.as_bytes()), None)]);
     let tree: Tree<'_> = std::iter::empty().collect();
     let (plan, _) = super::plan(&gone.changes, &tree, C, [1; 32]).unwrap();
