@@ -4,7 +4,7 @@ use crate::fence::{compiled_in, is_taken_in, takes_in_unseen};
 use crate::generated::Regenerated;
 use crate::languages::Language;
 use crate::lines::is_rust;
-use crate::mutation::{MutationPlan, Silence};
+use crate::mutation::{MutationPlan, PageCode, Silence};
 use crate::population::lines_of;
 use crate::tree::Tree;
 use flightproof_core::RelPath;
@@ -87,6 +87,15 @@ impl ChangedFile {
                 None if rust && lines.is_empty() => Some(LineClass::Inert),
                 None if rust => None,
                 None => Some(of_data(change, tree)),
+            };
+            // Its code is run as that of a comment is.
+            let whole = match whole {
+                Some(LineClass::Inert | LineClass::Data)
+                    if language.is_none() && !rust && page_code(change, tree).is_some() =>
+                {
+                    Some(LineClass::Tests)
+                }
+                whole => whole,
             };
             Self {
                 path: change.path.clone(),
@@ -247,6 +256,15 @@ pub(crate) fn compiled_with(
             .then_some(Silence::CompiledData),
         Language::Python => None,
     }
+}
+
+/// What the changed code of a document does, where a Rust file takes it in as documentation.
+pub(crate) fn page_code(change: &Change, tree: &Tree<'_>) -> Option<PageCode> {
+    let new = change.new.as_ref()?;
+    let taken = is_taken_in(tree, change.path.file_name());
+    taken
+        .then(|| PageCode::of(&new.content, &lines_of(change)))
+        .flatten()
 }
 
 /// The class of a file that is no Rust, as long as no build reads it.
@@ -827,6 +845,31 @@ mod tests {
         assert_eq!(classed(licence, &beside), [(1, Inert)]);
         let seen = new_file("src/snapshots/a.snap", "---\nsource: a\n---\n");
         assert_eq!(seen[0].1, Data);
+    }
+
+    #[test]
+    fn code_of_a_document_that_is_taken_in_as_documentation_is_run_as_tests() {
+        let page = |code: &str| {
+            let text = |a: &str, code: &str| format!("# A\n\n{a}\n\n```rust\n{code}\n```\n");
+            let (old, new) = (text("a", "f(1);"), text("b", code));
+            change("README.md", Some(old.as_bytes()), Some(new.as_bytes()))
+        };
+        let taker = (
+            "src/lib.rs",
+            "#[doc = include_str!(\"../README.md\")]\nfn f() {}\n",
+        );
+        let acting = page("std::process::Command::new(\"sh\");");
+        let classes = |change: Change| {
+            let found = classed(change, &[taker]);
+            found
+                .into_iter()
+                .map(|(_, class)| class)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(classes(acting.clone()), [Unjudged, Unjudged]);
+        assert_eq!(classes(page("f(2);")), [Tests, Tests]);
+        assert_eq!(classes(page("f(1);")), [Inert]);
+        assert_eq!(classed(acting, &[]), [(3, Inert), (6, Inert)]);
     }
 
     #[test]

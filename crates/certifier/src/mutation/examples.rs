@@ -51,6 +51,16 @@ pub(super) fn examples(body: &str, tokens: &TokenStream, index: &LineIndex) -> V
     out
 }
 
+/// Every block of code in a document that a Rust file takes in as documentation.
+pub(super) fn examples_of_page(text: &str) -> Vec<Example> {
+    let lines = text.split('\n').zip(1..).map(|(text, line)| Said {
+        text: text.trim_end_matches('\r').to_owned(),
+        lines: (line, line),
+        block: false,
+    });
+    blocks(&lines.collect::<Vec<_>>())
+}
+
 /// The lines of each item's documentation, in the order of the file.
 fn documents(body: &str, tokens: &TokenStream, index: &LineIndex) -> Vec<Vec<Said>> {
     let mut out: Vec<Vec<Said>> = Vec::new();

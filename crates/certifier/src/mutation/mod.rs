@@ -55,6 +55,7 @@ pub use survey::Silence;
 pub(crate) use syntax::{is_test_only, takes_expressions};
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 pub(crate) use tally::{unchanged_control, unnoticed_placebo};
+pub(crate) use tested::PageCode;
 pub(crate) use twin::Twins;
 
 /// Most mutants of one change. A program of this many is still built in seconds; a change that

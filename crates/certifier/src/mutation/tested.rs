@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flightproof_core::RelPath;
 use proc_macro2::TokenStream;
 
-use super::examples::{Example, examples};
+use super::examples::{Example, examples, examples_of_page};
 use super::outside::Own;
 use super::survey::{LineIndex, Silence, Survey};
 use crate::flat::{Kind, Token, flatten};
@@ -51,6 +51,27 @@ impl Survey {
             .iter()
             .map(|line| (index.beginning(*line), Silence::Effect));
         self.hidden.extend(places);
+    }
+}
+
+/// What changed code of a document does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageCode {
+    /// It is run as a test, and starts nothing.
+    Quiet,
+    /// It starts a process or opens a connection.
+    Acting,
+}
+
+impl PageCode {
+    /// The changed code of a document that a Rust file takes in as documentation.
+    pub(crate) fn of(content: &[u8], changed: &BTreeSet<u32>) -> Option<Self> {
+        let text = String::from_utf8_lossy(content);
+        let mut found = examples_of_page(&text);
+        found.retain(|example| !example.lines.is_disjoint(changed));
+        let acts = |example: &Example| !example.acting(changed).is_empty();
+        let acting = found.iter().any(acts);
+        (!found.is_empty()).then_some(if acting { Self::Acting } else { Self::Quiet })
     }
 }
 

@@ -7,10 +7,11 @@ use flightproof_core::{Digest, RelPath};
 use flightproof_evidence::{Change, FileState};
 use toml::{Table, Value};
 
+use crate::classes::page_code;
 use crate::fence::compiled_in;
 use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
-use crate::mutation::{FileRole, INERT, Silence, Unjudged};
+use crate::mutation::{FileRole, INERT, PageCode, Silence, Unjudged};
 use crate::population::Package;
 use crate::scan::scan;
 use crate::tokens::with_tokens;
@@ -61,6 +62,8 @@ pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
                 && (has_build_script(tree, &change.path) || climbing)
         {
             out.push(compiled_data(change));
+        } else if page_code(change, tree) == Some(PageCode::Acting) {
+            out.push(one(change, Silence::Effect, String::new()));
         }
     }
     out
