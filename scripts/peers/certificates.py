@@ -149,8 +149,7 @@ def measure(root, args, program, example, report, target):
     try:
         place.judge([])
         _, verdict = place.certify("first", {10})
-        notes = [re.fullmatch(r"(.*)  \(source ([0-9a-f]{64})\)", note) for note in verdict["notes"]]
-        waivers = [{"mutant": n[1], "source": n[2], "reason": "the same function"} for n in notes if n]
+        waivers = [json.loads(note) | {"reason": "the same function"} for note in verdict["notes"]]
         place.judge(waivers)
         proving, _ = place.certify("proving", {0})
         proven = place.proven("proving", waivers[0]["source"])

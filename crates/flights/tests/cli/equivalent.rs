@@ -43,9 +43,11 @@ fn survivors(run: &Run) -> Vec<String> {
         run.text
     );
     let notes = verdict["notes"].as_array().unwrap().iter();
-    notes
-        .map(|note| note.as_str().unwrap().to_owned())
-        .collect()
+    let mutant = |note: &Value| {
+        let waiver: Value = serde_json::from_str(note.as_str().unwrap()).unwrap();
+        waiver["mutant"].as_str().unwrap().to_owned()
+    };
+    notes.map(mutant).collect()
 }
 
 #[test]
