@@ -117,8 +117,8 @@ impl Formatter for Sorting<'_> {
     }
 
     fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        let before = self.open.pop().unwrap_or_default();
-        let fields = self.fields.get_mut(before..).unwrap_or_default();
+        let before = self.open.pop().ok_or_else(out_of_order)?;
+        let fields = self.fields.get_mut(before..).ok_or_else(out_of_order)?;
         sort(&mut self.out.borrow_mut(), fields).map_err(io::Error::other)?;
         self.fields.truncate(before);
         writer.write_all(b"}")
@@ -151,11 +151,13 @@ impl Formatter for Sorting<'_> {
 
 impl Sorting<'_> {
     fn field(&mut self) -> io::Result<&mut Field> {
-        // serde_json calls a formatter in order; if it did not, nothing would be written.
-        self.fields
-            .last_mut()
-            .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+        self.fields.last_mut().ok_or_else(out_of_order)
     }
+}
+
+/// serde_json calls a formatter in order; if it did not, nothing would be written.
+fn out_of_order() -> io::Error {
+    io::ErrorKind::InvalidInput.into()
 }
 
 fn number<W: ?Sized + io::Write>(
@@ -192,7 +194,10 @@ fn sort(out: &mut Vec<u8>, fields: &mut [Field]) -> Result<(), CanonicalError> {
             out.push(b',');
         }
         let place = field.start - begin..field.end - begin;
-        out.extend_from_slice(unsorted.get(place).unwrap_or_default());
+        let field = unsorted.get(place);
+        let field =
+            field.ok_or_else(|| CanonicalError::Serialize("a field out of place".to_owned()))?;
+        out.extend_from_slice(field);
     }
     Ok(())
 }

@@ -333,15 +333,7 @@ impl Walker<'_> {
             }
             let minus = if decimal.starts_with('-') { "-" } else { "" };
             let replacement = format!("{minus}{other:#x}{}", unit.suffix);
-            let offer = Offer {
-                operator: Operator::IntegerLiteral,
-                at: span.start,
-                original: self.slice(unit.span.clone()).to_owned(),
-                code: format!("{replacement}{tail}"),
-                replacement,
-                own: None,
-            };
-            self.region(span.clone(), offer);
+            self.other_integer(span, unit, replacement, tail);
         }
     }
 

@@ -316,17 +316,28 @@ impl Walker<'_> {
     /// `4000000000 as u64` the literal takes its type from the cast.
     fn integer_unit(&mut self, span: Range<usize>, unit: &IntegerUnit, tail: &str) {
         for replacement in integers(unit.magnitude, unit.sign, &unit.suffix) {
-            let offer = Offer {
-                operator: Operator::IntegerLiteral,
-                at: span.start,
-                original: self.slice(unit.span.clone()).to_owned(),
-                code: format!("{replacement}{tail}"),
-                replacement,
-                own: None,
-            };
-            self.region(span.clone(), offer);
+            self.other_integer(&span, unit, replacement, tail);
         }
         self.number_bits(&span, unit, tail);
+    }
+
+    /// Another number in the place of an integer and its cast.
+    pub(super) fn other_integer(
+        &mut self,
+        span: &Range<usize>,
+        unit: &IntegerUnit,
+        replacement: String,
+        tail: &str,
+    ) {
+        let offer = Offer {
+            operator: Operator::IntegerLiteral,
+            at: span.start,
+            original: self.slice(unit.span.clone()).to_owned(),
+            code: format!("{replacement}{tail}"),
+            replacement,
+            own: None,
+        };
+        self.region(span.clone(), offer);
     }
 
     /// An operator on bits, without what it does: a mask that masks nothing in any case.
