@@ -107,6 +107,15 @@ pub struct Opened<'a> {
     now: Moment,
 }
 
+/// A certificate that was opened, is about the expected tree, good enough for the policy, and in its log.
+/// What may be open still is the second statement, which whoever makes it signs for this.
+#[derive(Debug)]
+pub struct Held<'a> {
+    opened: &'a Opened<'a>,
+    excused: Vec<Excused>,
+    included: Option<Included>,
+}
+
 /// Verifies a certificate file under a policy.
 ///
 /// `keys` are those the caller trusts; the policy may narrow them. The answer is about the tree,
@@ -118,9 +127,9 @@ pub struct Opened<'a> {
 /// `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`, `UNCOMPILED_NOT_ALLOWED`,
 /// `WAIVERS_TOO_MANY`, `EQUIVALENT_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions
 /// are refused for
-/// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `ADMISSION_MISSING`,
-/// `ADMISSION_MISMATCH`, `ADMISSION_BY_SIGNER`; `INCLUSION_MISSING`, `INCLUSION_INVALID`,
-/// `CHECKPOINT_INVALID`; `BESIDE_UNASKED`.
+/// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `INCLUSION_MISSING`,
+/// `INCLUSION_INVALID`, `CHECKPOINT_INVALID`; `ADMISSION_MISSING`, `ADMISSION_MISMATCH`,
+/// `ADMISSION_BY_SIGNER`; `BESIDE_UNASKED`.
 pub fn verify(
     envelope: &[u8],
     policy: &Policy,
@@ -129,10 +138,8 @@ pub fn verify(
     beside: &Beside,
 ) -> Result<Verified, CertifierError> {
     let opened = open(envelope, policy, keys, beside)?;
-    let excused = opened.holds(subject)?;
-    let let_in = opened.let_in(beside.admission.as_deref())?;
-    let included = opened.included()?;
-    Ok(opened.verified(excused, let_in, included))
+    let held = opened.holds(subject)?;
+    held.let_in(beside.admission.as_deref())
 }
 
 /// Checks who signed a certificate, and what can be checked of it alone.
@@ -251,13 +258,21 @@ impl Opened<'_> {
         Ring::new(Some(&rule.keys), &[*key], self.now, list).has(key)
     }
 
-    /// Whether it is about this tree and good enough for the policy. Returns the exceptions that it
-    /// needed.
+    /// Whether it is about this tree, good enough for the policy, and in the policy's log.
     ///
     /// # Errors
-    /// As [`verify`].
-    pub fn holds(&self, subject: &ExpectedSubject) -> Result<Vec<Excused>, CertifierError> {
+    /// As [`verify`], but for the second statement.
+    pub fn holds(&self, subject: &ExpectedSubject) -> Result<Held<'_>, CertifierError> {
         is_about(&self.statement, subject)?;
+        Ok(Held {
+            opened: self,
+            excused: self.excused()?,
+            included: self.included()?,
+        })
+    }
+
+    /// The exceptions that it needs.
+    fn excused(&self) -> Result<Vec<Excused>, CertifierError> {
         let presented = self.exceptions()?;
         let mut used: Vec<Excused> = Vec::new();
         for (refusal, gate) in objections(&self.statement, self.policy) {
@@ -290,23 +305,6 @@ impl Opened<'_> {
         )
     }
 
-    /// The second statement, where the policy asks for one.
-    ///
-    /// # Errors
-    /// As [`verify`].
-    pub fn let_in(&self, admission: Option<&[u8]>) -> Result<Option<LetIn>, CertifierError> {
-        match (self.policy.admission(), admission) {
-            (None, None) => Ok(None),
-            (None, Some(_)) => Err(unasked("an admission")),
-            (Some(_), None) => Err(CertifierCode::AdmissionMissing
-                .refuse("the policy wants a second statement beside the certificate")),
-            (Some(rule), Some(envelope)) => {
-                let about = (&self.statement, self.id, self.payload.signers());
-                admission::open(envelope, rule, &self.ring(&rule.keys), about).map(Some)
-            }
-        }
-    }
-
     fn included(&self) -> Result<Option<Included>, CertifierError> {
         match (self.policy.log(), &self.beside.inclusion) {
             (None, None) => Ok(None),
@@ -316,31 +314,51 @@ impl Opened<'_> {
             (Some(key), Some(proof)) => log::included(proof, key, self.id).map(Some),
         }
     }
+}
 
-    fn verified(
-        self,
-        excused: Vec<Excused>,
-        let_in: Option<LetIn>,
-        included: Option<Included>,
-    ) -> Verified {
-        let inputs = self.statement.predicate.inputs;
-        Verified {
-            id: self.id,
-            admission: self.statement.predicate.admission,
+impl Held<'_> {
+    /// With the second statement, where the policy asks for one: nothing is open any more.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn let_in(self, admission: Option<&[u8]>) -> Result<Verified, CertifierError> {
+        let opened = self.opened;
+        let let_in = match (opened.policy.admission(), admission) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(unasked("an admission")),
+            (Some(_), None) => {
+                return Err(CertifierCode::AdmissionMissing
+                    .refuse("the policy wants a second statement beside the certificate"));
+            }
+            (Some(rule), Some(envelope)) => {
+                let about = (&opened.statement, opened.id, opened.payload.signers());
+                Some(admission::open(
+                    envelope,
+                    rule,
+                    &opened.ring(&rule.keys),
+                    about,
+                )?)
+            }
+        };
+        let Statement { predicate, .. } = opened.statement.clone();
+        let inputs = predicate.inputs;
+        Ok(Verified {
+            id: opened.id,
+            admission: predicate.admission,
             repository: inputs.request.repository.clone(),
             head: inputs.request.head,
             request: inputs.request,
             remains: inputs.session_execution.remains,
-            gates: self.statement.predicate.gates,
+            gates: predicate.gates,
             waived_places: inputs.mutation.unjudged.len(),
             waivers: [inputs.mutation.waived, inputs.mutation.unjudged].concat(),
             narrowed: inputs.capture.narrowed.map(|narrowed| narrowed.paths),
             witness: inputs.witness.commitment,
-            signers: self.payload.signers().to_vec(),
-            excused,
+            signers: opened.payload.signers().to_vec(),
+            excused: self.excused,
             let_in,
-            included,
-        }
+            included: self.included,
+        })
     }
 }
 

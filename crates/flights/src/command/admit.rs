@@ -64,7 +64,7 @@ pub(super) fn run(args: &AdmitArgs, format: Format) -> Result<Exit, Refusal> {
 
 fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let statement = opened.statement();
-    opened.holds(&flight::subject_of(&args.repo, statement)?)?;
+    let held = opened.holds(&flight::subject_of(&args.repo, statement)?)?;
     let place = args.output.clone();
     let place = place.unwrap_or_else(|| args.certificate.with_file_name("admission.dsse.json"));
     input::parent(&place)?;
@@ -73,31 +73,30 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     flight::check_receipt(&receipt, opened.id())?;
     flight::check_branch(&args.repo, (statement, opened.id()), &args.branch)?;
     let second = sign(args, opened, &place)?;
-    if opened.policy().admission().is_some() {
-        match opened.let_in(Some(&second)) {
-            Ok(_) => {}
-            Err(short) if is_short(short.code) => {
-                input::write(&place, &second, 0o644)?;
-                return Ok(waiting(opened, &short.detail, &place));
-            }
-            Err(refused) => return Err(refused.into()),
+    // Where the policy asks for none, it says who let the commit in.
+    let asked = opened.policy().admission().map(|_| second.as_slice());
+    let certificate = match held.let_in(asked) {
+        Ok(certificate) => certificate,
+        Err(short) if is_short(short.code) => {
+            input::write(&place, &second, 0o644)?;
+            return Ok(waiting(opened, &short.detail, &place));
         }
-    }
+        Err(refused) => return Err(refused.into()),
+    };
     input::write(&place, &second, 0o644)?;
-    let about = (statement, opened.id());
-    let admitted = flight::admit_certified(&args.repo, about, &args.branch)?;
-    let request = &statement.predicate.inputs.request;
+    let admitted = flight::admit_certified(&args.repo, &certificate, &args.branch)?;
+    let request = &certificate.request;
     let notes = flight::hand_over(
         &admitted,
         &receipt,
         (&args.branch, &request.repository),
-        (opened.id(), request.head),
+        (certificate.id, request.head),
     );
     let ends = (request.baseline, request.head);
     let mut verdict = flight::moved("admit", &admitted, &args.branch, ends);
     verdict.notes.extend(notes);
     Ok(Verdict {
-        certificate: Some(opened.id().to_string()),
+        certificate: Some(certificate.id.to_string()),
         ..verdict
     })
 }

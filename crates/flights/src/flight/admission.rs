@@ -4,7 +4,7 @@ use super::{Host, WorkDirectory};
 use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
-use flightproof_certifier::verify::ExpectedSubject;
+use flightproof_certifier::verify::{ExpectedSubject, Verified};
 use flightproof_core::{Code as _, CommitId, Decision, Digest, Refusal, Verdict, escape};
 use flightproof_importer::{self as importer, Admitted, Clearance, Git, ImporterCode};
 use flightproof_ledger::Ledger;
@@ -50,32 +50,27 @@ pub fn check_branch(
     importer::check_open_or_in(&git, &host, &ledger, certificate, branch, ends, work.path())
 }
 
-/// Moves a branch to the commit of a certificate that was verified, about a tree from
+/// Moves a branch to the commit of a certificate that satisfies its policy, about a tree from
 /// [`subject_of`].
 ///
 /// # Errors
 /// The importer's and the ledger's refusals; nothing moved then, unless they say so.
 pub fn admit_certified(
     repository: &Path,
-    (statement, certificate): (&Statement, Digest),
+    certificate: &Verified,
     branch: &str,
 ) -> Result<Admitted, Refusal> {
-    let inputs = &statement.predicate.inputs;
+    let request = &certificate.request;
     let git = Git::at(&state::program("git", "git")?)?;
     let host = importer::Host::open(&git, repository)?;
     let now = state::unix_seconds();
     let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
     importer::recover(&git, &mut ledger, now)?;
-    let ends = (inputs.request.baseline, inputs.request.head);
+    let ends = (request.baseline, request.head);
     let work = WorkDirectory::new(&state::directory()?)?;
     let changes = importer::changes_of(&git, &host, ends, work.path())?;
-    let clearance = Clearance::of_certificate(
-        &inputs.session_execution.remains,
-        certificate,
-        ends,
-        changes,
-        branch,
-    )?;
+    let clearance =
+        Clearance::of_certificate(&certificate.remains, certificate.id, ends, changes, branch)?;
     importer::admit(&git, &host, &mut ledger, &clearance, now)
 }
 

@@ -97,11 +97,30 @@ impl Scene {
     }
 
     fn admit(&self, key: &str) -> Run {
+        self.admit_with(key, &[])
+    }
+
+    fn admit_with(&self, key: &str, more: &[&str]) -> Run {
+        self.environment.run(&mut self.admitter(key, more))
+    }
+
+    fn admitter(&self, key: &str, more: &[&str]) -> Command {
         let keys = ["judge", "lead", "clerk"].map(|name| self.public(name));
         let policy = text(&self.environment.path("policy.json"));
         let mut args = vec!["admit", &self.certificate, "--repo", &self.repo];
         args.extend(["--branch", "release", "--policy", &policy, "--key", key]);
         keys.iter().for_each(|key| args.extend(["--trust", key]));
+        args.extend(more);
+        args.extend(["--format", "json"]);
+        self.environment.command(&args)
+    }
+
+    fn review(&self, more: &[&str]) -> Run {
+        let keys = ["judge", "lead"].map(|name| self.public(name));
+        let policy = text(&self.environment.path("policy.json"));
+        let mut args = vec!["review", &self.certificate, "--repo", &self.repo];
+        args.extend(["--policy", &policy, "--key", &keys[0], "--key", &keys[1]]);
+        args.extend(more);
         self.flights(&args)
     }
 
@@ -563,6 +582,64 @@ fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
     assert!(note.contains("certifier/LOG_BROKEN"), "{note}");
     let other = scene.flights(&["cert", "log", "prove", "proof", "-o", "x"]);
     assert_ne!(other.code, 0);
+}
+
+/// What refuses a certificate anywhere lets it in nowhere.
+#[test]
+fn whatever_a_policy_wants_beside_a_certificate_is_wanted_before_a_branch_moves() {
+    let scene = Scene::new();
+    let before = scene.tip();
+    let log = scene.flights(&["cert", "log", "show"]).json();
+    let proven = scene.flights(&["cert", "log", "prove", &scene.certificate, "-o", "proof"]);
+    assert_eq!(proven.code, 0, "{}", proven.text);
+    let renew = ["key", "revoke", "--list", "list", "--new", "team"];
+    let renewed = scene.flights(&[&renew[..], &["--key", "lead"]].concat());
+    assert_eq!(renewed.code, 0, "{}", renewed.text);
+    for (rule, value, option, code) in [
+        (
+            "log",
+            json!({"key": log["key"]}),
+            ["--proof", "proof"],
+            "certifier/INCLUSION_MISSING",
+        ),
+        (
+            "revocations",
+            json!({"list": "team", "keys": [scene.ids["lead"]]}),
+            ["--revocations", "list"],
+            "certifier/REVOCATION_UNAVAILABLE",
+        ),
+    ] {
+        scene.policy(rule, value);
+        let verified = scene.verify("candidate", &[]);
+        assert_eq!(verified.json()["code"], code);
+        let refused = scene.admit("lead");
+        assert_eq!(refused.json()["code"], code, "{}", refused.text);
+        assert_eq!(refused.code, verified.code);
+        assert_eq!(scene.tip(), before);
+        assert!(!scene.environment.path("work/admission.dsse.json").exists());
+        let reviewed = scene.review(&[]);
+        assert_eq!(reviewed.json()["code"], code, "{}", reviewed.text);
+        let verified = scene.verify("candidate", &option);
+        assert_eq!(verified.code, 0, "{}", verified.text);
+        let reviewed = scene.review(&option);
+        assert_eq!(reviewed.code, 0, "{}", reviewed.text);
+    }
+    // What nobody asked for counts for nothing, and whoever presents it is told.
+    scene.policy("repository", json!("repo"));
+    let refused = scene.admit_with("lead", &["--proof", "proof"]);
+    assert_eq!(refused.json()["code"], "certifier/BESIDE_UNASKED");
+    scene.policy("log", json!({"key": log["key"]}));
+    let admitted = scene.admit_with("lead", &["--proof", "proof"]);
+    assert_eq!(admitted.json()["verdict"], "admitted", "{}", admitted.text);
+    assert_ne!(scene.tip(), before);
+}
+
+#[test]
+fn whoever_is_about_to_sign_the_second_statement_sees_the_change_first() {
+    let scene = Scene::new();
+    scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));
+    let reviewed = scene.review(&[]);
+    assert_eq!(reviewed.code, 0, "{}", reviewed.text);
 }
 
 #[test]

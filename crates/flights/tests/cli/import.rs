@@ -192,6 +192,33 @@ fn a_certificate_that_is_bound_to_no_policy_lets_nothing_in() {
 }
 
 #[test]
+fn a_policy_with_a_log_lets_in_what_is_proven_to_be_in_it() {
+    let environment = arrived();
+    let run = environment.certify("candidate", &["--admit", "main"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let certificate = text(&environment, "out/certificate.dsse.json");
+    let proof = text(&environment, "proof");
+    let prove = ["cert", "log", "prove", &certificate, "-o", &proof];
+    assert_eq!(environment.flights(&prove).code, 0);
+    let log = environment.flights(&["cert", "log", "show", "--format", "json"]);
+    let policy = pinned(&environment, &key_id(&environment));
+    let logged = format!("\"log\":{{\"key\":{}}},\"threshold\"", log.json()["key"]);
+    let logged = fs::read_to_string(&policy)
+        .unwrap()
+        .replace("\"threshold\"", &logged);
+    let logged = environment.write("logged.json", &logged);
+    let by = |policy: &str, more: &[&str]| {
+        let args = ["--certificate", &certificate, "--policy", policy];
+        import(&environment, &[&args[..], more].concat())
+    };
+    assert_says(&by(&logged, &[]), 13, &["certifier/INCLUSION_MISSING"]);
+    let proof = ["--proof", proof.as_str()];
+    assert_says(&by(&policy, &proof), 2, &["certifier/BESIDE_UNASKED"]);
+    // With it, all that is left is that it was made under another policy.
+    assert_says(&by(&logged, &proof), 13, &["flights/CERTIFICATE_DIFFERS"]);
+}
+
+#[test]
 fn a_held_certificate_lets_nothing_in() {
     let environment = arrived();
     assert_eq!(environment.certify("candidate", &[]).code, 0);

@@ -28,6 +28,9 @@ pub(in super::super) struct BesideArgs {
     /// A signed exception (repeatable).
     #[arg(long = "exception", value_name = "FILE")]
     exceptions: Vec<PathBuf>,
+    /// Proof that the certificate is in the policy's log.
+    #[arg(long, value_name = "FILE")]
+    proof: Option<PathBuf>,
 }
 
 impl BesideArgs {
@@ -46,6 +49,7 @@ impl BesideArgs {
         beside.parents = parents.collect::<Result<_, _>>()?;
         let exceptions = self.exceptions.iter().map(|path| envelope(path));
         beside.exceptions = exceptions.collect::<Result<_, _>>()?;
+        beside.inclusion = self.proof.as_deref().map(envelope).transpose()?;
         Ok(beside)
     }
 }

@@ -71,9 +71,6 @@ pub(super) struct VerifyArgs {
     /// The second statement, where the policy wants one.
     #[arg(long, value_name = "FILE")]
     admission: Option<PathBuf>,
-    /// Proof that the certificate is in the policy's log.
-    #[arg(long, value_name = "FILE")]
-    proof: Option<PathBuf>,
 }
 
 /// `flights cert show`.

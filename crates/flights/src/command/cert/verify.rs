@@ -23,7 +23,6 @@ pub(super) fn verify(args: &VerifyArgs, format: Format) -> Result<Exit, Refusal>
     let certificate = envelope(&args.certificate)?;
     let mut beside = args.beside.read(&policy, &keys)?;
     beside.admission = args.admission.as_deref().map(envelope).transpose()?;
-    beside.inclusion = args.proof.as_deref().map(envelope).transpose()?;
     let (asked, subject) = subject(args)?;
     let verified = verify_certificate(&certificate, &policy, &keys, &subject, &beside)?;
     let request = &verified.request;
