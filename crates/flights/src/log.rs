@@ -197,7 +197,7 @@ pub fn note(event: Event, repository: &str, candidate: &str) -> Result<u64, Refu
 /// As [`Log::open`].
 pub fn attempt(repository: &str) -> Result<u64, Refusal> {
     let entries = Log::open()?.entries()?;
-    let of_repository = entries.iter().rev().filter(|e| e.repository == repository);
+    let of_repository = entries.iter().rev().filter(|e| e.is_of(repository));
     let since = of_repository.take_while(|e| !matches!(e.event, Event::Admitted { .. }));
     let refused = since.filter(|entry| matches!(entry.event, Event::Refused { .. }));
     Ok(refused.count() as u64 + 1)

@@ -22,7 +22,7 @@ pub struct Entry {
     pub at: Moment,
     /// What happened.
     pub event: Event,
-    /// The operator's name for the repository.
+    /// The operator's name for the repository, as [`Entry::new`] writes it; ask [`Entry::is_of`].
     pub repository: String,
     /// The candidate as it was asked for.
     pub candidate: String,
@@ -94,6 +94,11 @@ impl Entry {
             repository: escape(repository, MAX_TEXT),
             candidate: escape(candidate, MAX_TEXT),
         }
+    }
+
+    /// Whether it is about the repository of this name. Names that are written alike are one.
+    pub fn is_of(&self, repository: &str) -> bool {
+        self.repository == escape(repository, MAX_TEXT)
     }
 
     /// Its bytes in the log.

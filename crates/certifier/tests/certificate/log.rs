@@ -52,6 +52,31 @@ fn an_entry_has_the_oldest_version_that_knows_its_event_and_no_other() {
     }
 }
 
+/// Names are written so that they can be shown anywhere; whoever looks for one has it as it is.
+#[test]
+fn an_entry_is_of_its_repository_however_that_is_named() {
+    let long = "long".repeat(200);
+    for name in [
+        "pricing",
+        "",
+        "pri\\cing",
+        "pri\u{2013}cing",
+        "cafe\u{301}",
+        "\u{1f680}",
+        "line\nbreak",
+        long.as_str(),
+    ] {
+        let event = Event::Refused {
+            stage: "fence".to_owned(),
+            code: "certifier/UNSAFE_CODE".to_owned(),
+        };
+        let entry = Entry::new(Moment::from_unix(NOW), event, name, "candidate");
+        let read = Entry::parse(&entry.bytes().unwrap()).unwrap();
+        assert!(read.is_of(name), "{name:?}");
+        assert!(!read.is_of("another"), "{name:?}");
+    }
+}
+
 /// A log whose fourth entry is the honest certificate's.
 fn log() -> Tree {
     let mut tree = Tree::default();

@@ -234,6 +234,24 @@ fn whoever_was_refused_too_often_is_told_nothing_more() {
 }
 
 #[test]
+fn attempts_are_counted_however_a_repository_is_named() {
+    let environment = Environment::with_pricing();
+    let bound = "\"require\":{\"attempts_max\":1},\"allow\"";
+    let bounded = environment.write("bounded.json", &POLICY.replace("\"allow\"", bound));
+    let long = "long".repeat(200);
+    for name in ["pri\u{2013}cing", "pri\\cing", "cafe\u{301}", &long] {
+        let identity = "Somebody Else <else@example.invalid>";
+        let more = ["--name", name, "--policy", &bounded, "--identity", identity];
+        let refused = environment.certify("candidate", &more);
+        let code = "importer/IDENTITY_MISMATCH";
+        assert!(refused.stdout.contains(code), "{}", refused.text);
+        let refused = environment.certify("candidate", &more);
+        let code = "certifier/ATTEMPTS_TOO_MANY: attempt 2, at most 1 allowed";
+        assert!(refused.stdout.contains(code), "{}", refused.text);
+    }
+}
+
+#[test]
 fn a_policy_that_is_named_decides_before_a_branch_moves() {
     let environment = Environment::with_pricing();
     let before = environment.git(&["rev-parse", "release"]);
