@@ -190,8 +190,9 @@ pub fn note(event: Event, repository: &str, candidate: &str) -> Result<u64, Refu
 }
 
 /// Which attempt at a repository begins now, from 1: one more than were refused on this machine, under
-/// whatever name, since a commit of it was let in. A name is the author's to choose, and so is a commit
-/// that is certified and goes nowhere.
+/// whatever name, since a certified commit of it was let in. A name is the author's to choose, and so is a
+/// commit that is certified and goes nowhere; one that a person let in without a certificate proves nothing of
+/// its author's.
 ///
 /// # Errors
 /// As [`Log::open`].
