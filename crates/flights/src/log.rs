@@ -8,7 +8,9 @@ use flightproof_certifier::log::{
     Checkpoint, Entry, Event, LogKey, LogName, Proof, Tree, stale_parts,
 };
 use flightproof_core::{CommitId, Digest, Exit, Moment, Refusal};
+use flightproof_ledger::{Admission, Ledger, uncertified};
 use rustix::fs::FlockOperation;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -226,29 +228,94 @@ pub fn refused(stage: &str, refusal: Refusal, repository: &str, candidate: &str)
     }
 }
 
-/// Says that a branch moved, which cannot be taken back: what keeps it out of the log is a note.
-pub fn admitted(
-    branch: &str,
-    (certificate, head): (Digest, CommitId),
-    repository: &str,
-) -> Option<String> {
-    let event = Event::Admitted {
-        certificate,
-        head,
-        branch: branch.to_owned(),
-    };
-    let unlogged = note(event, repository, &head.to_string()).err()?;
+/// Brings the log up to the ledger: every branch that moved stands in it once, also where the run that moved
+/// it died before it could say so. `named` is a commit whose repository the operator named. The branches have
+/// moved, which cannot be taken back: what keeps one out of the log is a note.
+pub fn moves(named: Option<(CommitId, &str)>) -> Option<String> {
+    let unlogged = note_moves(named).err()?;
     Some(not_logged(&unlogged))
 }
 
-/// As [`admitted`], of a commit that nothing but a person vouched for.
-pub fn uncertified(branch: &str, head: CommitId, repository: &str) -> Option<String> {
-    let event = Event::Uncertified {
-        head,
-        branch: branch.to_owned(),
+fn note_moves(named: Option<(CommitId, &str)>) -> Result<(), Refusal> {
+    let moved = Ledger::open(&state::directory()?.join("ledger"))?.applied()?;
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let mut log = Log::open()?;
+    let entries = log.entries()?;
+    // The same may have moved in two repositories.
+    let mut there: BTreeMap<_, usize> = BTreeMap::new();
+    for moved in entries.iter().filter_map(|entry| moved_by(&entry.event)) {
+        *there.entry(moved).or_default() += 1;
+    }
+    for admission in &moved {
+        let event = event_of(admission);
+        match moved_by(&event).and_then(|moved| there.get_mut(&moved)) {
+            Some(left) if *left > 0 => *left -= 1,
+            _ => {
+                log.append(&entry_of(admission, event, &entries, named))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Certificate, commit and branch of a move.
+fn moved_by(event: &Event) -> Option<(Option<Digest>, CommitId, String)> {
+    match event {
+        Event::Admitted { head, branch, .. } | Event::Uncertified { head, branch } => {
+            Some((event.certificate(), *head, branch.clone()))
+        }
+        Event::Certified { .. } | Event::Refused { .. } => None,
+    }
+}
+
+fn event_of(admission: &Admission) -> Event {
+    let (certificate, head) = (admission.certificate, admission.key.head);
+    let branch = &admission.key.branch;
+    let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    let branch = branch.to_owned();
+    match certificate == uncertified() {
+        true => Event::Uncertified { head, branch },
+        false => Event::Admitted {
+            certificate,
+            head,
+            branch,
+        },
+    }
+}
+
+/// The entry of a move. Where nobody says how the operator names the repository, it is named as where its
+/// commit was certified here, or else by its folder.
+fn entry_of(
+    admission: &Admission,
+    event: Event,
+    entries: &[Entry],
+    named: Option<(CommitId, &str)>,
+) -> Entry {
+    let head = admission.key.head;
+    let named = named.filter(|(commit, _)| *commit == head);
+    let certified = entries.iter().find(|entry| {
+        let certified = matches!(entry.event, Event::Certified { .. });
+        certified && entry.event.certificate() == Some(admission.certificate)
+    });
+    let folder = folder_of(Path::new(&admission.key.repository));
+    let name = named.map_or(folder.as_str(), |(_, name)| name);
+    let now = Moment::from_unix(state::unix_seconds());
+    let mut entry = Entry::new(now, event, name, &head.to_string());
+    if let (None, Some(certified)) = (named, certified) {
+        entry.repository.clone_from(&certified.repository);
+    }
+    entry
+}
+
+/// The name of the folder that a repository's git folder is in, or of that itself where it is bare.
+fn folder_of(git_dir: &Path) -> String {
+    let folder = match git_dir.file_name().is_some_and(|name| name == ".git") {
+        true => git_dir.parent().and_then(Path::file_name),
+        false => git_dir.file_name(),
     };
-    let unlogged = note(event, repository, &head.to_string()).err()?;
-    Some(not_logged(&unlogged))
+    folder.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn not_logged(refusal: &Refusal) -> String {

@@ -64,7 +64,7 @@ impl State {
     }
 }
 
-/// One admission that has no outcome yet.
+/// One admission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// Its number.

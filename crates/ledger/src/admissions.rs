@@ -86,8 +86,21 @@ impl Ledger {
     /// # Errors
     /// `LEDGER_UNREADABLE`, or `COMMIT_UNCERTAIN` after a failed commit.
     pub fn open_intents(&self) -> Result<Vec<Admission>, LedgerError> {
+        self.standing_at(State::Intended)
+    }
+
+    /// Admissions whose branch moved, oldest first.
+    ///
+    /// # Errors
+    /// As [`Ledger::open_intents`].
+    pub fn applied(&self) -> Result<Vec<Admission>, LedgerError> {
+        self.standing_at(State::Applied)
+    }
+
+    fn standing_at(&self, state: State) -> Result<Vec<Admission>, LedgerError> {
         self.read(|r| {
-            r.all_sealed(&ADMISSIONS, "state = 'intended' ORDER BY id", &[], |row| {
+            let in_state = "state = ?1 ORDER BY id";
+            r.all_sealed(&ADMISSIONS, in_state, &[&state.word()], |row| {
                 Ok(read_admission(row))
             })?
             .into_iter()

@@ -71,6 +71,21 @@ fn folder_and_file_are_private_and_a_second_opening_finds_the_first_ones_words()
 }
 
 #[test]
+fn what_moved_its_branch_is_listed_and_nothing_else() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    let ids = ['a', 'b', 'c'].map(|head| journaled(&mut ledger, head, b"c"));
+    ledger
+        .settle(ids[0], State::Applied, Some(b"{}"), 101)
+        .unwrap();
+    ledger.settle(ids[1], State::NotApplied, None, 101).unwrap();
+    let applied = ledger.applied().unwrap();
+    let open = ledger.open_intents().unwrap();
+    assert_eq!((applied.len(), &applied[0].key), (1, &key('a')));
+    assert_eq!((open.len(), &open[0].key), (1, &key('c')));
+}
+
+#[test]
 fn the_same_request_after_success_returns_the_first_receipt_byte_for_byte() {
     let (_temp, state) = home();
     let mut ledger = Ledger::open(&state).unwrap();

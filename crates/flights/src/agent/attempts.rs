@@ -408,8 +408,7 @@ impl Sortie<'_> {
         verdict.notes.extend(flight::hand_over(
             &admitted,
             &self.asked.out.join("receipt.json"),
-            (branch, &proven.captured.repository),
-            (certificate.id, to),
+            (to, &proven.captured.repository),
         ));
         Ok(Verdict {
             certificate: Some(certificate.id.to_string()),

@@ -86,12 +86,7 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     input::write(&place, &second, 0o644)?;
     let admitted = flight::admit_certified(&args.repo, &certificate, &args.branch)?;
     let request = &certificate.request;
-    let notes = flight::hand_over(
-        &admitted,
-        &receipt,
-        (&args.branch, &request.repository),
-        (certificate.id, request.head),
-    );
+    let notes = flight::hand_over(&admitted, &receipt, (request.head, &request.repository));
     let ends = (request.baseline, request.head);
     let mut verdict = flight::moved("admit", &admitted, &args.branch, ends);
     verdict.notes.extend(notes);

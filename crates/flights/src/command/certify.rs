@@ -286,6 +286,8 @@ fn fly(
         can_be_met(order.bound.as_ref())?;
     }
     let host = args.flight.trial.host()?;
+    // What let a commit in and died is in the log now.
+    order.attempt = log::attempt(&order.label)?;
     if let Some(branch) = &args.flight.admit {
         host.check_open(&order, branch)?;
     }
@@ -328,8 +330,7 @@ fn fly(
             let notes = flight::hand_over(
                 &admitted,
                 &args.flight.out.join("receipt.json"),
-                (branch, &proven.captured.repository),
-                (certificate.id, proven.captured.head),
+                (proven.captured.head, &proven.captured.repository),
             );
             let ends = (proven.captured.baseline, proven.captured.head);
             let mut verdict = flight::moved("admit", &admitted, branch, ends);
@@ -411,7 +412,6 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     if !args.narrow.is_empty() {
         order.narrow = Some(Narrowing::new(args.narrow.clone())?);
     }
-    order.attempt = log::attempt(&label(args))?;
     order.admit = args.flight.admit.clone();
     Ok(order)
 }

@@ -74,18 +74,14 @@ pub fn admit_certified(
     importer::admit(&git, &host, &mut ledger, &clearance, now)
 }
 
-/// Hands over what a move came to. The branch has moved: what cannot be written now turns nothing, and
-/// is returned as notes. The receipt is in the ledger as well.
+/// Hands over what a move came to, of a commit whose repository has this name. The branch has moved: what
+/// cannot be written now turns nothing, and is returned as notes. The receipt is in the ledger as well.
 pub(crate) fn hand_over(
     admitted: &Admitted,
     receipt: &Path,
-    (branch, repository): (&str, &str),
-    (certificate, head): (Digest, CommitId),
+    named: (CommitId, &str),
 ) -> Vec<String> {
-    let unlogged = match admitted.repeated {
-        true => None,
-        false => log::admitted(branch, (certificate, head), repository),
-    };
+    let unlogged = log::moves(Some(named));
     let unwritten = state::write_file(receipt, &admitted.receipt, 0o644).err();
     let unwritten = unwritten.map(|refusal| {
         format!(

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, LIFETIME_MS, Maker};
 use super::{Order, Proven, Standing, WorkDirectory};
-use crate::{FlightsCode, interrupt, near, state};
+use crate::{FlightsCode, interrupt, log, near, state};
 use flightproof_archive::paar;
 use flightproof_certifier::verify::ExpectedSubject;
 use flightproof_core::{CommitId, Digest, Refusal, escape};
@@ -316,7 +316,8 @@ fn settle_all(git: &Git, state: &Path) -> Result<Vec<String>, Refusal> {
     settle(state)?;
     let mut ledger = Ledger::open(&state.join("ledger"))?;
     let recovered = importer::recover(git, &mut ledger, state::unix_seconds())?;
-    Ok(recovered.iter().map(settled).collect())
+    let unlogged = log::moves(None);
+    Ok(recovered.iter().map(settled).chain(unlogged).collect())
 }
 
 /// Settles sessions of the ledger that came to nothing.

@@ -273,6 +273,35 @@ fn two_others_let_a_commit_in_and_the_branch_moves_with_the_second() {
     assert_eq!(admitted(scene.environment.logged()), 1);
 }
 
+/// Killed after the branch moved and before the log said so.
+#[test]
+fn a_branch_that_moved_is_in_the_log_once_whenever_its_admission_died() {
+    let scene = Scene::new();
+    let environment = &scene.environment;
+    scene.policy("repository", json!("repo"));
+    let candidate = environment.git(&["rev-parse", "candidate"]);
+    let logged = || environment.moves_logged(&candidate);
+    let admitted = environment.unlogged(|| scene.admit("lead"));
+    assert_eq!(admitted.json()["verdict"], "admitted", "{}", admitted.text);
+    assert_eq!(logged(), 0);
+    environment.unlogged(|| {
+        assert_eq!(scene.admit("lead").json()["verdict"], "admitted");
+        assert_eq!(logged(), 1);
+        scene.admit("lead");
+        assert_eq!(logged(), 1);
+    });
+    // Whatever comes next says so too, and names the repository as it was named when it was certified.
+    let again = environment.certify("candidate", &["--admit", "release"]);
+    let code = "flights/ALREADY_ADMITTED";
+    assert!(again.stdout.contains(code), "{}", again.text);
+    assert_eq!(logged(), 1);
+    assert_eq!(environment.logged()[..2], ["certified", "admitted"]);
+    let log = scene.flights(&["cert", "log", "show"]).json();
+    assert_eq!(log["entries"][1]["repository"], "repo");
+    scene.admit("lead");
+    assert_eq!(logged(), 1);
+}
+
 #[test]
 fn nothing_is_signed_for_a_branch_that_is_not_there() {
     let scene = Scene::new();

@@ -183,6 +183,32 @@ impl Environment {
             .collect()
     }
 
+    /// Does something, and puts the log back to what it was before: as if the run that did it had been killed
+    /// before it wrote what it did into the log.
+    pub(crate) fn unlogged<T>(&self, act: impl FnOnce() -> T) -> T {
+        let (state, kept) = (self.state(), self.path("kept-log"));
+        let _ = fs::remove_dir_all(&kept);
+        copy(&state.join("log"), &kept.join("log"));
+        fs::copy(state.join("log-seen"), kept.join("log-seen")).unwrap();
+        let done = act();
+        fs::remove_dir_all(state.join("log")).unwrap();
+        copy(&kept.join("log"), &state.join("log"));
+        fs::copy(kept.join("log-seen"), state.join("log-seen")).unwrap();
+        done
+    }
+
+    /// How often the log says that a commit was let in.
+    pub(crate) fn moves_logged(&self, commit: &str) -> usize {
+        let log = self.flights(&["cert", "log", "show", "--format", "json"]);
+        let log = log.json();
+        let entries = log["entries"].as_array().unwrap().iter();
+        let moved = |entry: &&serde_json::Value| {
+            let kind = entry["event"]["kind"].as_str().unwrap();
+            ["admitted", "uncertified"].contains(&kind) && entry["event"]["head"] == commit
+        };
+        entries.filter(moved).count()
+    }
+
     /// `flights certify` of a branch of the repository, with the pricing witness and more arguments.
     pub(crate) fn certify(&self, candidate: &str, more: &[&str]) -> Run {
         self.run(&mut self.certify_command(candidate, more))

@@ -131,6 +131,53 @@ fn what_is_in_the_way_is_said_in_one_line_with_a_hint() {
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
 }
 
+/// Killed after the branch moved and before the log said so.
+#[test]
+fn a_branch_that_moved_is_in_the_log_once_whenever_its_import_died() {
+    let environment = arrived();
+    let candidate = environment.git(&["rev-parse", "candidate"]);
+    let logged = || environment.moves_logged(&candidate);
+    // The log that is put back has an entry.
+    let other = ["--identity", "Somebody Else <else@example.invalid>"];
+    assert_eq!(environment.certify("candidate", &other).code, 10);
+    let run = environment.unlogged(|| import(&environment, &["--uncertified-i-know"]));
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert_eq!(logged(), 0);
+    let repeat = ["--uncertified-i-know", "--baseline", "main~1"];
+    let run = environment.unlogged(|| {
+        assert_eq!(recover(&environment, &[]).code, 0);
+        assert_eq!(logged(), 1);
+        assert_eq!(recover(&environment, &[]).code, 0);
+        let run = import(&environment, &repeat);
+        assert_eq!(logged(), 1);
+        run
+    });
+    assert_says(&run, 0, &["was moved from "]);
+    for _ in 0..2 {
+        let run = import(&environment, &repeat);
+        assert_says(&run, 0, &["was moved from "]);
+        assert_eq!(logged(), 1);
+    }
+    assert_eq!(environment.logged(), ["refused", "uncertified"]);
+    let log = environment.flights(&["cert", "log", "show"]);
+    assert_says(&log, 0, &[&format!("to main  {candidate} of repo")]);
+}
+
+/// What nobody certified proves nothing of its author: the next attempt is no first one.
+#[test]
+fn an_uncertified_commit_begins_no_new_count_of_attempts() {
+    let environment = arrived();
+    let bound = "\"require\":{\"attempts_max\":1},\"allow\"";
+    let bounded = environment.write("bounded.json", &POLICY.replace("\"allow\"", bound));
+    let other = ["--identity", "Somebody Else <else@example.invalid>"];
+    let run = environment.certify("candidate", &other);
+    assert_says(&run, 10, &["importer/IDENTITY_MISMATCH"]);
+    let run = import(&environment, &["--uncertified-i-know"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let run = environment.certify("candidate", &["--policy", &bounded]);
+    assert_says(&run, 13, &["certifier/ATTEMPTS_TOO_MANY: attempt 2"]);
+}
+
 /// A policy that names this key.
 fn pinned(environment: &Environment, id: &str) -> String {
     let keys = format!("\"keys\":[\"{id}\"],\"threshold\"");

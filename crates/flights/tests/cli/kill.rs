@@ -53,6 +53,7 @@ fn a_killed_run_leaves_all_or_nothing_and_the_next_one_cleans_up() {
                 ),
                 false => assert_eq!(next.code, 0, "{what}: {}", next.text),
             }
+            assert_eq!(environment.moves_logged(&candidate), 1, "{what}");
             nothing_is_left(&environment, &records, &what);
         }
     }

@@ -155,20 +155,11 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
         (&checked, &clearance),
         &admitted,
     );
-    if !admitted.repeated {
-        report.verdict.notes.extend(log_it(args, &clearance));
-    }
+    let name = args.voucher.repository(args.repo);
+    let unlogged = log::moves(Some((clearance.head(), &name)));
+    report.verdict.notes.extend(unlogged);
     report.print(format);
     Ok(Exit::Passed)
-}
-
-/// Writes into the log that the branch moved. What keeps it out is a note.
-fn log_it(args: &Order<'_>, clearance: &Clearance) -> Option<String> {
-    let (name, head) = (args.voucher.repository(args.repo), clearance.head());
-    match args.voucher.vouches() {
-        true => log::admitted(args.branch, (clearance.certificate(), head), &name),
-        false => log::uncertified(args.branch, head, &name),
-    }
 }
 
 /// The clearance of the commit with a signature, if one is asked for.
@@ -278,7 +269,11 @@ fn recover(repo: &Path, format: Format) -> Result<Exit, Refusal> {
     let now = state::unix_seconds();
     // Where no ledger is, no import was ever begun.
     let all = match state::existing()?.filter(|state| state.join("ledger").exists()) {
-        Some(_) => importer::recover_repository(&desk.git, &desk.host, &mut ledger()?, now)?,
+        Some(_) => {
+            let all = importer::recover_repository(&desk.git, &desk.host, &mut ledger()?, now)?;
+            show::recovered(&log::moves(None).into_iter().collect::<Vec<_>>());
+            all
+        }
         None => Vec::new(),
     };
     let unjudged = |found: &&Recovered| found.look.is_some() || found.outcome == Outcome::Unknown;
