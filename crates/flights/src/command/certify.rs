@@ -183,7 +183,8 @@ pub(super) fn image_id(text: &str) -> Result<Digest, String> {
         .map_err(|_| "an image is named by its id: sha256: and 64 digits".to_owned())
 }
 
-/// Certifies and prints the verdict, which is in the output directory then, whatever it is.
+/// Certifies and prints the verdict, which is in the output directory then, whatever it is. It stands if it
+/// cannot be written there: a branch may have moved, and the log has it.
 ///
 /// # Errors
 /// An output directory that cannot be used. All else is a verdict.
@@ -191,7 +192,7 @@ pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
     let _out = flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(Speak::to(form));
     let mut made = Made::default();
-    let (verdict, exit) = match fly(args, &mut progress, &mut made) {
+    let (mut verdict, exit) = match fly(args, &mut progress, &mut made) {
         Ok(ended) => ended,
         Err(refusal) => {
             let (name, candidate) = (label(args), &args.candidate);
@@ -201,8 +202,10 @@ pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
             (flight::not_let_in(verdict, made.certificate), exit)
         }
     };
-    write_mutants(&args.flight.out, &progress.seen)?;
-    flight::write_verdict(&args.flight.out, &verdict)?;
+    let unwritten = write_mutants(&args.flight.out, &progress.seen).err();
+    verdict.notes.extend(unwritten.map(flight::unwritten));
+    let unwritten = flight::write_verdict(&args.flight.out, &verdict).err();
+    verdict.notes.extend(unwritten.map(flight::unwritten));
     print(&verdict, &progress.seen, form);
     if form == Form::Human && !made.open.is_empty() {
         // What `review` shows an approver, at once for whoever certifies.

@@ -92,6 +92,11 @@ pub(crate) fn hand_over(
     unlogged.into_iter().chain(unwritten).collect()
 }
 
+/// What is told of a file about something that stands without it.
+pub(crate) fn unwritten(refusal: Refusal) -> String {
+    format!("could not be written: {}", refusal.detail)
+}
+
 /// The verdict of a flight whose certificate, if it was made, did not let its commit in: it stands all the
 /// same, and says what was asked for and not what came of it.
 pub(crate) fn not_let_in(mut verdict: Verdict, certificate: Option<Digest>) -> Verdict {

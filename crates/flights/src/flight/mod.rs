@@ -12,7 +12,7 @@ mod seen;
 mod standing;
 mod work;
 
-pub(crate) use admission::{NOT_LET_IN, check_receipt, hand_over, moved, not_let_in};
+pub(crate) use admission::{NOT_LET_IN, check_receipt, hand_over, moved, not_let_in, unwritten};
 pub use admission::{admit_certified, check_branch, subject_of};
 pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{

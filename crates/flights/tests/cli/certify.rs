@@ -6,6 +6,8 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
 
 #[test]
 fn an_honest_commit_is_held_and_nothing_outside_is_touched() {
@@ -173,6 +175,48 @@ fn what_a_working_tree_could_not_take_is_refused_before_the_flight() {
     // What the candidate does not touch is in nobody's way.
     let run = environment.certify("candidate", &["--admit", "main"]);
     assert_eq!(run.code, 0, "{}", run.text);
+}
+
+#[test]
+fn what_a_flight_came_to_stands_though_it_cannot_be_written() {
+    let environment = Environment::with_pricing();
+    for (more, word, tip) in [
+        (&[][..], "HELD: ", "main"),
+        (&["--admit", "release"], "ADMITTED: ", "candidate"),
+    ] {
+        let mut command = environment.certify_command("candidate", more);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut progress = BufReader::new(child.stderr.take().unwrap());
+        let mut told = String::new();
+        progress.read_line(&mut told).unwrap();
+        let names = ["verdict.json", "mutation-report.json"];
+        let places = names.map(|name| environment.path("out").join(name));
+        places
+            .iter()
+            .for_each(|place| fs::create_dir(place).unwrap());
+        progress.read_to_string(&mut told).unwrap();
+        let run = environment.told(&child.wait_with_output().unwrap());
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(run.stdout.starts_with(word), "{}", run.text);
+        for name in names {
+            let note = format!("out/{name}: is there and is no regular file");
+            let line = run.stdout.lines().find(|line| line.contains(&note));
+            assert!(
+                line.unwrap().contains("could not be written"),
+                "{}",
+                run.text
+            );
+        }
+        let at = |name: &str| environment.git(&["rev-parse", name]);
+        assert_eq!(at("release"), at(tip));
+        places
+            .iter()
+            .for_each(|place| fs::remove_dir(place).unwrap());
+    }
 }
 
 #[test]

@@ -100,9 +100,18 @@ pub(super) fn run(args: &RunArgs, format: Format) -> Result<Exit, Refusal> {
             return expected(&plan, &refused_at_start(&refusal), refusal.exit(), format);
         }
     };
-    let (report, _) = host.leaving_nothing(|| sortie.fly(&mut Progress::new(speak)))?;
-    flight::write_verdict(&args.out, &report.verdict)?;
-    write_report(&report, args)?;
+    let (mut report, _) = host.leaving_nothing(|| sortie.fly(&mut Progress::new(speak)))?;
+    // What it came to stands: a branch may have moved.
+    let unwritten = flight::write_verdict(&args.out, &report.verdict).err();
+    report
+        .verdict
+        .notes
+        .extend(unwritten.map(flight::unwritten));
+    let unwritten = write_report(&report, args).err();
+    report
+        .verdict
+        .notes
+        .extend(unwritten.map(flight::unwritten));
     print(&report, format);
     if let Some(left) = open_holds(&host.ledger()?, report.name.as_str())? {
         // What came of the flight stands above; that its money is still open is said beside it.
