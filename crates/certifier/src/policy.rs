@@ -184,8 +184,11 @@ impl Policy {
 
     /// Whether this key, if it is given, may sign a certificate now, as far as no revocation says
     /// otherwise.
-    pub fn may_sign(&self, key: &PublicKey, now: Moment) -> bool {
-        self.signers(&[*key], now, None).has(key).is_ok()
+    ///
+    /// # Errors
+    /// `KEY_UNAUTHORIZED`, `KEY_EXPIRED`.
+    pub fn may_sign(&self, key: &PublicKey, now: Moment) -> Result<(), CertifierError> {
+        self.signers(&[*key], now, None).has(key)
     }
 
     /// What must be presented beside a certificate, which whoever makes it cannot have yet.

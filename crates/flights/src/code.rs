@@ -123,7 +123,7 @@ flightproof_core::refusal_codes! {
             "the branch is at the candidate already", "a commit comes in once; certifying it again cannot let it in again", "its certificate and receipt were written when it came in; leave --admit away for a new certificate";
         /// A policy that asks for more than a flight can give.
         PolicyWantsMore = "POLICY_WANTS_MORE", Configuration,
-            "the policy wants something beside the certificate that cannot be there yet", "a flight whose branch could not move at its end is not flown for it", "leave --admit away, then let the commit in with `flights admit`";
+            "the policy wants something that the certificate of this flight cannot have, or not yet", "a flight whose branch could not move at its end is not flown for it", "sign with a key that the policy names; for what others add, leave --admit away, then let the commit in with `flights admit`";
         /// A wrong command line.
         UsageInvalid = "USAGE_INVALID", Usage,
             "the command line is wrong", "what was meant is not guessed", "see --help of the program or of the command";

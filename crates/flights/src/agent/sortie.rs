@@ -356,20 +356,16 @@ fn policy_lacks(
     witness: &Witness,
 ) -> Vec<String> {
     let allow = policy.allow();
-    let threshold = policy.threshold();
-    let key = asked.key.map(|key| key.public_key());
     let now = Moment::from_unix(crate::state::unix_seconds());
     let other = policy.repository().filter(|name| *name != order.label);
     let attempts = asked.attempts.unwrap_or(asked.plan.agent.attempts);
     let too_many = policy.require().attempt(attempts.get().into()).err();
-    let lacks = [
-        (threshold > 1).then(|| format!("{threshold} signatures, and one key signs here")),
-        key.filter(|key| !policy.may_sign(key, now))
-            .map(|key| format!("a key that it names, and {} signs here", key.id())),
-        policy
-            .wants_beside()
-            .first()
-            .map(|what| format!("{what}, which a loop cannot give")),
+    let of_key = asked
+        .key
+        .map(|key| flight::lacks(policy, &key.public_key(), now));
+    let of_key = of_key.unwrap_or_default();
+    let of_key = of_key.iter().map(ToString::to_string);
+    let of_flight = [
         (witness.is_public() && !allow.public_witness)
             .then(|| "a private witness, or allow.public_witness".to_owned()),
         (order.narrow.is_some() && !allow.narrowed)
@@ -380,5 +376,5 @@ fn policy_lacks(
             .witness()
             .map(|_| "the commitment of one witness, and each flight salts its own".to_owned()),
     ];
-    lacks.into_iter().flatten().collect()
+    of_key.chain(of_flight.into_iter().flatten()).collect()
 }

@@ -5,20 +5,21 @@ use super::key::{self, SignerArgs};
 use super::repository::Repository;
 use crate::FlightsCode;
 use crate::annotations::{self, Finding, Place};
-use crate::flight::{self, Flown, Host, Order, Parents, Proven, Seen};
+use crate::flight::{self, Flown, Host, Lack, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Progress, Speak};
 use crate::source::Laid;
-use crate::{log, registry};
+use crate::{log, registry, state};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
+use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::MutantFate;
 use flightproof_certifier::key::PublicKey;
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::objection;
-use flightproof_core::{Code as _, Digest, Exit, Refusal, RelPath, Verdict, escape};
+use flightproof_core::{Code as _, Digest, Exit, Moment, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::Change;
 use std::path::{Path, PathBuf};
 
@@ -106,8 +107,9 @@ pub(super) struct TrialArgs {
     /// Id of the image, with --session docker; default: the only session image of the engine.
     #[arg(long, value_name = "ID", value_parser = image_id)]
     image: Option<Digest>,
-    /// Policy the certificate is bound to: its digest stands on it, no branch moves (--admit) and the status is
-    /// not 0 unless it is satisfied, and an import holds it against the policy it is given.
+    /// Policy the certificate is bound to: its digest stands on it, no branch moves (--admit) unless it is
+    /// satisfied, the status is not 0 where it refuses the certificate, whatever others give it later, and an
+    /// import holds it against the policy it is given.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Lock file for a tree without one.
@@ -286,7 +288,7 @@ fn fly(
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
     if args.flight.admit.is_some() {
-        can_be_met(order.bound.as_ref())?;
+        can_be_met(order.bound.as_ref(), &key.public_key())?;
     }
     let host = args.flight.trial.host()?;
     // What let a commit in and died is in the log now.
@@ -315,11 +317,10 @@ fn fly(
     let mut verdict = match &args.flight.admit {
         None => {
             let mut verdict = flown.verdict(Some(certificate.id.to_string()));
-            let bound = order.bound.as_ref();
-            if let Some(refusal) = bound.and_then(|policy| objection(&proven.statement, policy)) {
-                let note = format!("the policy does not let it in: {refusal}");
-                verdict.notes.push(note);
-                exit = Refusal::from(refusal).exit();
+            if let Some(policy) = &order.bound {
+                let (notes, refused) = held_under(policy, &proven.statement, &key.public_key());
+                verdict.notes.extend(notes);
+                exit = refused;
             }
             verdict
         }
@@ -383,14 +384,36 @@ fn within_reach(order: &Order, proven: &Proven) -> Option<String> {
     ))
 }
 
-/// Refuses a policy that no certificate meets which was only just made.
-fn can_be_met(policy: Option<&Policy>) -> Result<(), Refusal> {
-    let wanted = policy.map(Policy::wants_beside).unwrap_or_default();
-    if wanted.is_empty() {
+/// Refuses a policy that no certificate meets which this key has only just signed.
+fn can_be_met(policy: Option<&Policy>, key: &PublicKey) -> Result<(), Refusal> {
+    let lacks = policy.map_or_else(Vec::new, |policy| lacks(policy, key));
+    if lacks.is_empty() {
         return Ok(());
     }
-    let detail = format!("with --admit: {}", wanted.join(", "));
-    Err(FlightsCode::PolicyWantsMore.refuse(detail).into())
+    let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
+    Err(FlightsCode::PolicyWantsMore.refuse(lacks.join(", ")).into())
+}
+
+fn lacks(policy: &Policy, key: &PublicKey) -> Vec<Lack> {
+    flight::lacks(policy, key, Moment::from_unix(state::unix_seconds()))
+}
+
+/// What the policy has against a held certificate, of this key, in notes. What others can give it later is no
+/// refusal; the first thing that is one decides how the program ends.
+fn held_under(policy: &Policy, statement: &Statement, key: &PublicKey) -> (Vec<String>, Exit) {
+    let mut notes = Vec::new();
+    let mut refused: Vec<Refusal> = Vec::new();
+    for lack in lacks(policy, key) {
+        match lack {
+            Lack::Signer(refusal) => refused.push(refusal.into()),
+            Lack::Others(_) => notes.push(format!("the policy wants beside it: {lack}")),
+        }
+    }
+    refused.extend(objection(statement, policy).map(Refusal::from));
+    let exit = refused.first().map_or(Exit::Passed, Refusal::exit);
+    let told = refused.iter();
+    notes.extend(told.map(|refusal| format!("the policy does not let it in: {refusal}")));
+    (notes, exit)
 }
 
 /// What the baseline descends from.

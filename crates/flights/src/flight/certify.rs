@@ -62,6 +62,36 @@ pub fn satisfied(
     verify(envelope, policy, &keys, &subject, &beside)
 }
 
+/// What a policy wants that no certificate has which this key alone has only just signed, whatever it proves.
+pub(crate) fn lacks(policy: &Policy, key: &PublicKey, now: Moment) -> Vec<Lack> {
+    let signer = policy.may_sign(key, now).err().map(Lack::Signer);
+    let threshold = policy.threshold();
+    let signatures = (threshold > 1).then(|| {
+        let what = format!("{threshold} signatures, and one key signs here");
+        Lack::Others(what)
+    });
+    let beside = policy.wants_beside().into_iter();
+    let beside = beside.map(|what| Lack::Others(what.to_owned()));
+    signer.into_iter().chain(signatures).chain(beside).collect()
+}
+
+/// One thing that a policy wants and a fresh certificate lacks.
+pub(crate) enum Lack {
+    /// A signature that counts: that of this key never does.
+    Signer(CertifierError),
+    /// What others can give it later.
+    Others(String),
+}
+
+impl std::fmt::Display for Lack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Signer(refused) => write!(f, "another key to sign: {refused}"),
+            Self::Others(what) => what.fmt(f),
+        }
+    }
+}
+
 /// The policy under which a certificate of ours must hold whatever the operator's says: all gates
 /// it claims, and nothing beyond what it claims.
 fn own_policy(statement: &Statement) -> serde_json::Value {

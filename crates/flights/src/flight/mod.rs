@@ -18,6 +18,7 @@ pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{
     Certificate, Claimed, Opening, certify, clear_out, satisfied, write_certificate, write_verdict,
 };
+pub(crate) use certify::{Lack, lacks};
 pub(crate) use host::settled;
 pub use host::{Host, reap_here, recover_here, settle};
 pub(crate) use order::CALL_TO_FILL_IN;

@@ -512,6 +512,13 @@ fn a_plan_that_can_never_succeed_is_refused_before_money_is_held() {
     }
     assert_eq!(environment.money(), (0, 0));
     environment.nothing_is_left();
+    let other = demanding.replace("\"threshold\"", "\"keys\": [], \"threshold\"");
+    let other = environment.write("other.json", &other);
+    let changes = [none, ("flights/agent/policy.json", other.as_str())];
+    let plan = environment.changed("honest-fix", &changes);
+    let run = environment.agent(&plan, &[]);
+    let said = "policy needs another key to sign: certifier/KEY_UNAUTHORIZED: key ";
+    assert!(run.stdout.contains(said), "{}", run.text);
     let many = environment.agent("honest-fix", &["--attempts", "17", "--format", "json"]);
     assert_eq!(many.json()["code"], "agent/LIMIT_WIDENED", "{}", many.text);
 }

@@ -234,13 +234,15 @@ fn a_policy_that_no_new_certificate_meets_is_refused_before_the_flight() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    REFUSED at plan: flights/POLICY_WANTS_MORE: with --admit: a second statement
-      hint: leave --admit away, then let the commit in with `flights admit`
+    REFUSED at plan: flights/POLICY_WANTS_MORE: a second statement
+      hint: sign with a key that the policy names; for what others add, leave --admit away, then let the commit in with `flights admit`
     "#);
-    assert_eq!(environment.logged(), [""; 0]);
+    assert!(!environment.state().join("log").exists());
     // Without --admit nothing of it is asked for yet.
     let run = environment.certify("candidate", &["--policy", &policy]);
     assert_eq!(run.code, 0, "{}", run.text);
+    let note = "the policy wants beside it: a second statement";
+    assert!(run.stdout.contains(note), "{}", run.text);
 }
 
 #[test]

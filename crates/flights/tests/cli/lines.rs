@@ -3,6 +3,7 @@
 
 use crate::environment::Environment;
 use crate::verify::{POLICY, verify};
+use flightproof_certifier::key::PublicKey;
 use flightproof_core::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -255,38 +256,59 @@ fn attempts_are_counted_however_a_repository_is_named() {
 fn a_policy_that_is_named_decides_before_a_branch_moves() {
     let environment = Environment::with_pricing();
     let before = environment.git(&["rev-parse", "release"]);
-    for (policy, code) in [
-        (POLICY.replace("\"threshold\":1", "\"threshold\":2"), 11),
-        (
-            POLICY.replace("\"allow\"", "\"repository\":\"another\",\"allow\""),
-            13,
-        ),
+    let admit = |policy: &str| {
+        let policy = environment.write("strict.json", policy);
+        let run = environment.certify("candidate", &["--policy", &policy, "--admit", "release"]);
+        assert_eq!(environment.git(&["rev-parse", "release"]), before);
+        run
+    };
+    let another = POLICY.replace("\"allow\"", "\"repository\":\"another\",\"allow\"");
+    let run = admit(&another);
+    assert_eq!(run.code, 13, "{}", run.text);
+    assert!(run.stdout.contains("REFUSED at admit"), "{}", run.text);
+    // What was proven is there: only the branch is not.
+    assert!(environment.path("out/certificate.dsse.json").exists());
+    let signers = |keys: &str| POLICY.replace("\"allow\"", &format!("\"keys\":{keys},\"allow\""));
+    let two = POLICY.replace("\"threshold\":1", "\"threshold\":2");
+    let (nobody, other) = (signers("[]"), signers(&format!("[\"{}\"]", "0".repeat(64))));
+    let own = PublicKey::from_pem(&fs::read_to_string(environment.public_key()).unwrap());
+    let lapsed = signers(&format!(
+        "[{{\"key\":\"{}\",\"until\":\"2026-01-01T00:00:00Z\"}}]",
+        own.unwrap().id()
+    ));
+    // What no certificate of this key has is told before anything flies.
+    let other_key = "another key to sign: certifier/";
+    for (policy, said) in [
+        (&two, "2 signatures, and one key signs here".to_owned()),
+        (&nobody, format!("{other_key}KEY_UNAUTHORIZED")),
+        (&other, format!("{other_key}KEY_UNAUTHORIZED")),
+        (&lapsed, format!("{other_key}KEY_EXPIRED")),
     ] {
         assert_ne!(policy, POLICY);
-        let policy = environment.write("strict.json", &policy);
-        let run = environment.certify("candidate", &["--policy", &policy, "--admit", "release"]);
-        assert_eq!(run.code, code, "{}", run.text);
-        assert!(run.stdout.contains("REFUSED at admit"), "{}", run.text);
-        assert_eq!(environment.git(&["rev-parse", "release"]), before);
-        // What was proven is there: only the branch is not.
-        assert!(environment.path("out/certificate.dsse.json").exists());
+        let run = admit(policy);
+        assert_eq!(run.code, 20, "{}", run.text);
+        let said = format!("REFUSED at plan: flights/POLICY_WANTS_MORE: {said}");
+        assert!(run.stdout.contains(&said), "{}", run.text);
+        assert!(!environment.path("out/certificate.dsse.json").exists());
     }
     // Without a branch as well, whoever asks for a policy is told; who signs beside us is another matter.
-    for (policy, code) in [
-        (POLICY.replace("\"threshold\":1", "\"threshold\":2"), 0),
+    let refused = |code: &str| format!("the policy does not let it in: certifier/{code}");
+    for (policy, code, said) in [
         (
-            POLICY.replace("\"allow\"", "\"repository\":\"another\",\"allow\""),
-            13,
+            two,
+            0,
+            "the policy wants beside it: 2 signatures, and one key signs here".to_owned(),
         ),
+        (another, 13, refused("REPOSITORY_MISMATCH")),
+        (nobody, 13, refused("KEY_UNAUTHORIZED")),
+        (other, 13, refused("KEY_UNAUTHORIZED")),
+        (lapsed, 13, refused("KEY_EXPIRED")),
     ] {
         let policy = environment.write("strict.json", &policy);
         let run = environment.certify("candidate", &["--policy", &policy]);
         assert_eq!(run.code, code, "{}", run.text);
         assert!(run.stdout.contains("HELD: "), "{}", run.text);
-        let told = run
-            .stdout
-            .contains("the policy does not let it in: certifier/REPOSITORY_MISMATCH");
-        assert_eq!(told, code == 13, "{}", run.text);
+        assert!(run.stdout.contains(&said), "{}", run.text);
     }
 }
 
