@@ -15,7 +15,7 @@ use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::MutantFate;
-use flightproof_certifier::key::PublicKey;
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::objection;
@@ -191,10 +191,20 @@ pub(super) fn image_id(text: &str) -> Result<Digest, String> {
 /// # Errors
 /// An output directory that cannot be used. All else is a verdict.
 pub(super) fn run(args: &CertifyArgs, form: Form) -> Result<Exit, Refusal> {
+    run_with(args, None, form)
+}
+
+/// As [`run`], with the signing key if it was opened before: a passphrase is asked for once, and what hands it
+/// over may hold it once.
+pub(super) fn run_with(
+    args: &CertifyArgs,
+    key: Option<Box<dyn Signer>>,
+    form: Form,
+) -> Result<Exit, Refusal> {
     let _out = flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(Speak::to(form));
     let mut made = Made::default();
-    let (mut verdict, exit) = match fly(args, &mut progress, &mut made) {
+    let (mut verdict, exit) = match fly(args, key, &mut progress, &mut made) {
         Ok(ended) => ended,
         Err(refusal) => {
             let (name, candidate) = (label(args), &args.candidate);
@@ -281,10 +291,14 @@ struct Made {
 /// The verdict of a flight that was not refused, and how the program ends.
 fn fly(
     args: &CertifyArgs,
+    key: Option<Box<dyn Signer>>,
     progress: &mut Progress,
     made: &mut Made,
 ) -> Result<(Verdict, Exit), Refusal> {
-    let key = key::signer(&args.flight.signer)?;
+    let key = match key {
+        Some(key) => key,
+        None => key::signer(&args.flight.signer)?,
+    };
     let mut order = order(args)?;
     order.parents = parents(args, &key.public_key())?;
     if args.flight.admit.is_some() {

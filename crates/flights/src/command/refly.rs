@@ -1,6 +1,7 @@
 //! `flights refly`: what was certified on a baseline that moved since, flown again on the new one.
 
 use super::bundle::Desk;
+use super::cert::public_keys;
 use super::certify::{self, CertifyArgs, FlightArgs};
 use super::repository::Repository;
 use super::{input, key};
@@ -8,6 +9,7 @@ use crate::show::Form;
 use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
+use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{CommitId, Exit, Refusal};
 use flightproof_importer::replay;
 use std::path::PathBuf;
@@ -43,7 +45,8 @@ pub(super) struct ReflyArgs {
 /// A certificate that is not of a trusted key, and the importer's: `MERGE_CONFLICT` names the paths. All
 /// else is a verdict.
 pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
-    let ends = certified(args)?;
+    let (trusted, key) = trusted(args)?;
+    let ends = certified(args, &trusted)?;
     let repo = Repository::of(args.repo.as_deref())?.top;
     let candidate = {
         let desk = Desk::open(&repo)?;
@@ -59,20 +62,22 @@ pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
         trust: args.trust.clone(),
         flight: args.flight.clone(),
     };
-    certify::run(&order, form)
+    certify::run_with(&order, key, form)
+}
+
+/// Whose certificates count, and the signing key if it had to be opened to know.
+fn trusted(args: &ReflyArgs) -> Result<(Vec<PublicKey>, Option<Box<dyn Signer>>), Refusal> {
+    if args.trust.is_empty() {
+        let key = key::signer(&args.flight.signer)?;
+        return Ok((vec![key.public_key()], Some(key)));
+    }
+    Ok((public_keys(&args.trust)?, None))
 }
 
 /// Baseline and head of the certificate.
-fn certified(args: &ReflyArgs) -> Result<(CommitId, CommitId), Refusal> {
-    let trusted = match args.trust.as_slice() {
-        [] => vec![key::signer(&args.flight.signer)?.public_key()],
-        named => named
-            .iter()
-            .map(|path| key::public(path))
-            .collect::<Result<_, _>>()?,
-    };
+fn certified(args: &ReflyArgs, trusted: &[PublicKey]) -> Result<(CommitId, CommitId), Refusal> {
     let envelope = input::read(&args.certificate, MAX_ENVELOPE_BYTES)?;
-    let payload = dsse::open(&envelope, &trusted, 1)?;
+    let payload = dsse::open(&envelope, trusted, 1)?;
     let request = Statement::parse(payload.bytes())?.predicate.inputs.request;
     Ok((request.baseline, request.head))
 }

@@ -47,13 +47,18 @@ impl Environment {
         let keys = environment.flights(&["key", "new", "--no-passphrase"]);
         assert_eq!(keys.code, 0, "{}", keys.text);
         environment.share_cache();
-        let pricing = workspace().join("fixtures/pricing");
-        environment.git(&["init", "--quiet", "-b", "main"]);
-        copy(&pricing.join("baseline"), &environment.path("repo"));
-        environment.commit("Baseline");
-        environment.git(&["branch", "release"]);
-        environment.candidate("candidate", &tree(&pricing.join("candidate")));
+        environment.lay_pricing();
         environment
+    }
+
+    /// Makes the repository of [`Environment::with_pricing`].
+    pub(crate) fn lay_pricing(&self) {
+        let pricing = workspace().join("fixtures/pricing");
+        self.git(&["init", "--quiet", "-b", "main"]);
+        copy(&pricing.join("baseline"), &self.path("repo"));
+        self.commit("Baseline");
+        self.git(&["branch", "release"]);
+        self.candidate("candidate", &tree(&pricing.join("candidate")));
     }
 
     /// The toolchain is named by its content. Hashing it is what most tests would wait for.

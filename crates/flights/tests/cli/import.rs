@@ -4,8 +4,10 @@ use crate::environment::{Environment, Run, workspace};
 use crate::verify::POLICY;
 use flightproof_certifier::key::PublicKey;
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn text(environment: &Environment, name: &str) -> String {
     environment.path(name).to_str().unwrap().to_owned()
@@ -311,6 +313,50 @@ fn certified_work_is_flown_again_on_a_baseline_that_moved() {
     let after = fs::read_to_string(environment.path("repo/src/main.rs")).unwrap();
     assert_ne!(after, main);
     assert!(environment.path("again/receipt.json").exists());
+}
+
+/// What hands a passphrase over may hold it once, as a pipe does.
+#[test]
+fn a_passphrase_is_read_once() {
+    let environment = Environment::new();
+    environment.share_cache();
+    let locked = environment.write("passphrase", "correct horse\n");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o600)).unwrap();
+    let made = environment.flights(&["key", "new", "--passphrase-file", &locked]);
+    assert_eq!(made.code, 0, "{}", made.text);
+    environment.lay_pricing();
+    let piped = |command: &mut Command| {
+        let mut child = command
+            .args(["--passphrase-file", "/dev/stdin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"correct horse\n")
+            .unwrap();
+        environment.told(&child.wait_with_output().unwrap())
+    };
+    let run = piped(&mut environment.certify_command("candidate", &[]));
+    assert_eq!(run.code, 0, "{}", run.text);
+    fs::write(environment.path("repo/NOTES"), "more\n").unwrap();
+    environment.git(&["add", "NOTES"]);
+    environment.git(&["commit", "-qm", "meanwhile"]);
+    let text = |name: &str| text(&environment, name);
+    let (old, repo, out) = (
+        text("out/certificate.dsse.json"),
+        text("repo"),
+        text("again"),
+    );
+    let witness = workspace().join("flights/witness/pricing.json");
+    let mut args = vec!["refly", &old, "--onto", "main", "--repo", &repo];
+    args.extend(["--witness", witness.to_str().unwrap(), "--out", &out]);
+    let run = piped(&mut environment.command(&args));
+    assert_eq!(run.code, 0, "{}", run.text);
 }
 
 #[test]
