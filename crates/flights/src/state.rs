@@ -142,8 +142,7 @@ fn put(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), R
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(unavailable(path, "is there and is no regular file"));
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     // Nobody else writes under this name, so a file has the bytes of one writer.
     let unique = u128::from_le_bytes(entropy()?[..16].try_into().unwrap_or_default());
     let temporary = path.with_file_name(format!(
@@ -172,6 +171,12 @@ fn put(path: &Path, bytes: &[u8], mode: u32, flags: RenameFlags) -> Result<(), R
     })
 }
 
+/// The folder that something lies in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 /// A file without a name, of which a killed run leaves nothing. `None` where the file system has none
 /// such.
 fn nameless(folder: &Path, mode: u32) -> std::io::Result<Option<fs::File>> {
@@ -189,17 +194,18 @@ fn create(path: &Path, mode: u32) -> std::io::Result<fs::File> {
     options.write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Holds a folder until this is dropped: whoever reads a file in it and writes the next version is
-/// alone meanwhile.
+/// Holds the folder of a file until this is dropped: whoever reads the file and writes the next version of
+/// it is alone meanwhile.
 ///
 /// # Errors
 /// `STATE_UNAVAILABLE`.
-pub fn hold(folder: &Path) -> Result<fs::File, Refusal> {
+pub fn hold_folder_of(file: &Path) -> Result<fs::File, Refusal> {
+    let folder = folder_of(file);
     let held = fs::File::open(folder).map_err(|e| unavailable(folder, e))?;
     lock(folder, held)
 }
 
-/// As [`hold`], by a file that is there for nothing else, and is made if need be.
+/// As [`hold_folder_of`], by a file that is there for nothing else, and is made if need be.
 ///
 /// # Errors
 /// `STATE_UNAVAILABLE`.

@@ -4,11 +4,12 @@ use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input;
 use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
-use crate::{flight, log};
+use crate::{flight, log, state};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::admission::AdmissionStatement;
 use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
+use flightproof_certifier::key::Signer;
 use flightproof_certifier::verify::{Opened, open};
 use flightproof_core::{Decision, Exit, Refusal, Verdict};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,11 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let receipt = place.with_file_name("receipt.json");
     flight::check_receipt(&receipt, opened.id())?;
     flight::check_branch(&args.repo, (statement, opened.id()), &args.branch)?;
-    let second = sign(args, opened, &place)?;
+    let key = key::signer(&args.signer)?;
+    opened.may_admit(&key.public_key())?;
+    // Two at once would each add to what was there before, and one signature would be lost.
+    let _held = state::hold_folder_of(&place)?;
+    let second = sign(opened, &args.branch, &place, key.as_ref())?;
     // Where the policy asks for none, it says who let the commit in.
     let asked = opened.policy().admission().map(|_| second.as_slice());
     let certificate = match held.let_in(asked) {
@@ -97,15 +102,18 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
 }
 
 /// The second statement with this key's signature beside those that are there.
-fn sign(args: &AdmitArgs, opened: &Opened<'_>, place: &Path) -> Result<Vec<u8>, Refusal> {
-    let second = AdmissionStatement::of(opened.statement(), opened.id(), &args.branch)?;
+fn sign(
+    opened: &Opened<'_>,
+    branch: &str,
+    place: &Path,
+    key: &dyn Signer,
+) -> Result<Vec<u8>, Refusal> {
+    let second = AdmissionStatement::of(opened.statement(), opened.id(), branch)?;
     let payload = second.payload()?;
-    let key = key::signer(&args.signer)?;
-    opened.may_admit(&key.public_key())?;
-    if place.exists() {
-        return dsse::join(&envelope(place)?, PAYLOAD_TYPE, &payload, key.as_ref());
+    match place.exists() {
+        true => dsse::join(&envelope(place)?, PAYLOAD_TYPE, &payload, key),
+        false => dsse::sign(PAYLOAD_TYPE, &payload, key),
     }
-    dsse::sign(PAYLOAD_TYPE, &payload, key.as_ref())
 }
 
 fn is_short(code: CertifierCode) -> bool {

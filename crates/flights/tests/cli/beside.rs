@@ -303,6 +303,28 @@ fn a_branch_that_moved_is_in_the_log_once_whenever_its_admission_died() {
 }
 
 #[test]
+fn of_two_who_let_a_commit_in_at_once_both_signatures_stay() {
+    let scene = Scene::new();
+    let rule = json!({"keys": [scene.ids["lead"], scene.ids["clerk"]], "threshold": 2});
+    scene.policy("admission", rule);
+    assert_eq!(scene.admit("lead").json()["verdict"], "held");
+    let statement = scene.environment.path("work/admission.dsse.json");
+    let of_lead = fs::read(&statement).unwrap();
+    // As if nobody had signed, while somebody else is at it.
+    fs::remove_file(&statement).unwrap();
+    let other = fs::File::open(scene.environment.path("work")).unwrap();
+    other.lock().unwrap();
+    let mut admitter = scene.admitter("clerk", &[]);
+    let mut waiting = admitter.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(waiting.try_wait().unwrap().is_none(), "it did not wait");
+    fs::write(&statement, &of_lead).unwrap();
+    other.unlock().unwrap();
+    let run = scene.environment.told(&waiting.wait_with_output().unwrap());
+    assert_eq!(run.json()["verdict"], "admitted", "{}", run.text);
+}
+
+#[test]
 fn nothing_is_signed_for_a_branch_that_is_not_there() {
     let scene = Scene::new();
     scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));

@@ -10,7 +10,7 @@ use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::revocation::{ListName, PAYLOAD_TYPE, RevocationList, Revoked};
 use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, Verdict};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `flights key revoke`.
 #[derive(Args)]
@@ -45,9 +45,8 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
     input::parent(&args.list)?;
     let key = signer(&args.signer)?;
     let now = Moment::from_unix(state::unix_seconds());
-    let folder = args.list.parent().filter(|p| !p.as_os_str().is_empty());
     // Two at once would both write the version that follows, and one would be lost.
-    let _held = state::hold(folder.unwrap_or(Path::new(".")))?;
+    let _held = state::hold_folder_of(&args.list)?;
     let mut list = version(args, &key.public_key(), now)?;
     let revoked = Revoked {
         since: now,
