@@ -1,6 +1,7 @@
 //! `flights admit`: the second statement, and the branch.
 
 use super::cert::{BesideArgs, envelope, policy, public_keys};
+use super::certify::directory_name;
 use super::input;
 use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
@@ -11,7 +12,7 @@ use flightproof_certifier::admission::AdmissionStatement;
 use flightproof_certifier::dsse::{self, PAYLOAD_TYPE};
 use flightproof_certifier::key::Signer;
 use flightproof_certifier::verify::{Opened, open};
-use flightproof_core::{Decision, Exit, Refusal, Verdict};
+use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
 use std::path::{Path, PathBuf};
 
 /// `flights admit`.
@@ -49,8 +50,10 @@ pub(super) fn run(args: &AdmitArgs, format: Format) -> Result<Exit, Refusal> {
     let keys = public_keys(&args.trusted)?;
     let policy = policy(&args.policy)?;
     let certificate = envelope(&args.certificate)?;
-    let beside = args.beside.read(&policy, &keys)?;
-    let opened = open(&certificate, &policy, &keys, &beside)?;
+    let unopened = |refusal| unopened(args, &certificate, refusal);
+    let beside = args.beside.read(&policy, &keys).map_err(unopened)?;
+    let opened = open(&certificate, &policy, &keys, &beside);
+    let opened = opened.map_err(|refused| unopened(refused.into()))?;
     let verdict = match admit(args, &opened) {
         Ok(verdict) => verdict,
         Err(refusal) => {
@@ -61,6 +64,17 @@ pub(super) fn run(args: &AdmitArgs, format: Format) -> Result<Exit, Refusal> {
     };
     show::verdict(&verdict, format);
     Ok(Exit::Passed)
+}
+
+/// A refusal of a certificate that does not open, once it is in the log. Nobody vouches for what it says, so it
+/// is named by its id, and the repository by its folder.
+fn unopened(args: &AdmitArgs, certificate: &[u8], refusal: Refusal) -> Refusal {
+    let id = dsse::unchecked(certificate, PAYLOAD_TYPE).map(|payload| Digest::of(&payload));
+    let asked = match id {
+        Ok(id) => format!("certificate {id}"),
+        Err(_) => "no certificate".to_owned(),
+    };
+    log::refused("admit", refusal, &directory_name(&args.repo), &asked)
 }
 
 fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {

@@ -462,7 +462,8 @@ fn place_inside(file: &Path, directory: &Path) -> Option<RelPath> {
     RelPath::new(file.strip_prefix(directory).ok()?.to_str()?).ok()
 }
 
-fn directory_name(repo: &Path) -> String {
+/// What a repository is called that nobody named.
+pub(super) fn directory_name(repo: &Path) -> String {
     let name = repo
         .canonicalize()
         .ok()

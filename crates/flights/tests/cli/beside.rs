@@ -390,6 +390,47 @@ fn whoever_may_not_admit_admits_nothing_and_the_log_says_so() {
 }
 
 #[test]
+fn an_admission_is_logged_though_its_certificate_does_not_open() {
+    let scene = Scene::new();
+    let id = scene.flights(&["cert", "show", &scene.certificate]).json()["certificate"].clone();
+    let asked = format!("certificate {}", id.as_str().unwrap());
+    let logged = || {
+        let log = scene.flights(&["cert", "log", "show"]).json();
+        let entry = log["entries"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(entry["event"]["stage"], "admit", "{entry}");
+        assert_eq!(entry["repository"], "repo");
+        (log["size"].clone(), entry)
+    };
+    // By another than the policy names; without what it wants.
+    scene.policy("keys", json!([scene.ids["clerk"]]));
+    let refused = scene.admit("lead").json();
+    assert_eq!(refused["code"], "certifier/SIGNATURE_INVALID");
+    let (size, entry) = logged();
+    assert_eq!(
+        (size, &entry["event"]["code"]),
+        (json!(2), &refused["code"])
+    );
+    assert_eq!(entry["candidate"], asked);
+    let rule = json!({"list": "team", "keys": [scene.ids["lead"]]});
+    scene.policy("revocations", rule);
+    let refused = scene.admit("lead").json();
+    assert_eq!(refused["code"], "certifier/REVOCATION_UNAVAILABLE");
+    let (size, entry) = logged();
+    assert_eq!(
+        (size, &entry["event"]["code"]),
+        (json!(3), &refused["code"])
+    );
+    let renew = ["key", "revoke", "--list", "list", "--new", "team"];
+    let renewed = scene.flights(&[&renew[..], &["--key", "lead"]].concat());
+    assert_eq!(renewed.code, 0, "{}", renewed.text);
+    // What is a slip of whoever asks says nothing of the commit.
+    scene.policy("repository", json!("repo"));
+    let refused = scene.admit_with("lead", &["--revocations", "list"]).json();
+    assert_eq!(refused["code"], "certifier/BESIDE_UNASKED");
+    assert_eq!(logged().0, 3);
+}
+
+#[test]
 fn a_revoked_certificate_is_refused_and_an_old_list_is_noticed() {
     let scene = Scene::new();
     scene.policy(
