@@ -151,7 +151,7 @@ impl Log {
         for file in self.tree.tail() {
             let path = self.directory.join(&file.path);
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(|e| unavailable(folder, e))?;
+                state::make_folder(folder, 0o777)?;
             }
             state::write_file(&path, &file.bytes, 0o644)?;
         }

@@ -93,11 +93,7 @@ pub fn is_read_only(path: &Path) -> bool {
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn private_directory(path: &Path) -> Result<(), Refusal> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|e| unavailable(path, e))?;
+    make_folder(path, 0o700)?;
     let meta = fs::metadata(path).map_err(|e| unavailable(path, e))?;
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return Err(unavailable(path, "it belongs to another user"));
@@ -117,7 +113,29 @@ pub fn private_directory(path: &Path) -> Result<(), Refusal> {
 /// # Errors
 /// `STATE_UNAVAILABLE`.
 pub fn output_directory(path: &Path) -> Result<(), Refusal> {
-    fs::create_dir_all(path).map_err(|e| unavailable(path, e))
+    make_folder(path, 0o777)
+}
+
+/// Makes a folder, and those above it that are not there. They are on the disk when this returns: what is
+/// written below is found after a power cut.
+///
+/// # Errors
+/// `STATE_UNAVAILABLE`.
+pub fn make_folder(path: &Path, mode: u32) -> Result<(), Refusal> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = folder_of(path);
+    make_folder(above, mode)?;
+    let make = || -> std::io::Result<()> {
+        match fs::DirBuilder::new().mode(mode).create(path) {
+            // Somebody else made it meanwhile, and may not have come to the rest.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            made => made?,
+        }
+        fs::File::open(above)?.sync_all()
+    };
+    make().map_err(|e| unavailable(path, e))
 }
 
 /// Writes a whole file, replacing one of that name: temporary name, flush to disk, rename.
@@ -325,4 +343,33 @@ pub fn entropy() -> Result<[u8; 32], Refusal> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|e| unavailable(Path::new("getrandom"), e))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_made_with_those_above_them_and_nothing_is_made_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/../b/c");
+        for _ in 0..2 {
+            private_directory(&deep).unwrap();
+        }
+        for made in ["a", "a/b", "a/b/c"] {
+            let meta = fs::metadata(dir.path().join(made)).unwrap();
+            assert_eq!(meta.permissions().mode() & 0o777, 0o700, "{made}");
+        }
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        for taken in [file.clone(), file.join("below")] {
+            let refusal = output_directory(&taken).unwrap_err();
+            assert_eq!(refusal.code(), "flights/STATE_UNAVAILABLE");
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| output_directory(&dir.path().join("x/y/z")).unwrap());
+            }
+        });
+    }
 }
