@@ -661,17 +661,22 @@ fn the_log_proves_what_it_holds_and_notices_what_was_changed() {
     fs::rename(scene.environment.path("aside"), state.join("log")).unwrap();
     assert_eq!(check().code, 0);
 
+    // One letter of one entry.
     let bundle = state.join("log/tile/entries/000.p/4");
-    let text = fs::read(&bundle).unwrap();
-    let changed = String::from_utf8_lossy(&text).replace("UNKNOWN_REVISION", "UNKNOWN_REVISIOM");
-    fs::write(&bundle, changed).unwrap();
+    let mut bytes = fs::read(&bundle).unwrap();
+    let code = b"IDENTITY_MISMATCH";
+    let mut at = bytes.windows(code.len()).enumerate();
+    let at = at.find(|(_, window)| window == code).unwrap().0;
+    bytes[at] = b'J';
+    fs::write(&bundle, bytes).unwrap();
     assert_eq!(check().json()["code"], "certifier/LOG_BROKEN");
-    // A flight whose refusal cannot be written down says so.
-    let unlogged = scene
-        .environment
-        .certify("no-such-branch", &["--format", "json"]);
-    let note = unlogged.json()["notes"][0].as_str().unwrap().to_owned();
-    assert!(note.contains("certifier/LOG_BROKEN"), "{note}");
+    // A refusal that cannot be written down says so.
+    scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));
+    let unlogged = scene.admit("clerk").json();
+    assert_eq!(unlogged["code"], "certifier/KEY_UNAUTHORIZED");
+    let note = unlogged["notes"][0].as_str().unwrap().to_owned();
+    let said = "not in the log: certifier/LOG_BROKEN";
+    assert!(note.starts_with(said), "{note}");
     let other = scene.flights(&["cert", "log", "prove", "proof", "-o", "x"]);
     assert_ne!(other.code, 0);
 }
