@@ -22,7 +22,7 @@ pub const MAX_DAYS: u64 = 92;
 pub const MAX_EXCEPTIONS: usize = 16;
 
 /// The rules that can be excused.
-const EXCUSABLE: [CertifierCode; 11] = [
+pub const EXCUSABLE: [CertifierCode; 11] = [
     CertifierCode::GateMissing,
     CertifierCode::WitnessPublic,
     CertifierCode::WitnessKindNotAllowed,

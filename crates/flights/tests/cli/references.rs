@@ -2,7 +2,8 @@
 //! `FLIGHTPROOF_BLESS=1` to write them anew, and look at the difference.
 
 use crate::environment::workspace;
-use flightproof_core::Explanation;
+use flightproof_certifier::exception::EXCUSABLE;
+use flightproof_core::{Code as _, Explanation};
 use flightproof_flights::{command, registry};
 use std::fmt::Write as _;
 use std::fs;
@@ -53,6 +54,17 @@ fn row(e: &Explanation) -> String {
         cell(e.todo),
         e.fault.exit().code()
     )
+}
+
+#[test]
+fn what_can_be_excused_is_named_wherever_it_is_listed() {
+    let page = fs::read_to_string(workspace().join("docs/certificates.md")).unwrap();
+    let section = page.split("## Exceptions").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for code in EXCUSABLE {
+        let code = code.explanation().code.trim_start_matches("certifier/");
+        assert!(section.contains(&format!("`{code}`")), "{code}");
+    }
 }
 
 #[test]

@@ -6,10 +6,13 @@ use crate::show::{self, Format};
 use crate::state;
 use clap::Args;
 use flightproof_certifier::dsse;
-use flightproof_certifier::exception::{Exception, SCHEMA};
+use flightproof_certifier::exception::{EXCUSABLE, Exception, SCHEMA};
 use flightproof_certifier::judge::Gate;
-use flightproof_core::{Decision, Digest, Exit, Moment, Refusal, Verdict};
+use flightproof_core::{Code as _, Decision, Digest, Exit, Moment, Refusal, Verdict};
 use std::path::PathBuf;
+
+/// What the codes of the certifier begin with.
+const HOUSE: &str = "certifier/";
 
 /// `flights cert except`.
 #[derive(Args)]
@@ -19,9 +22,8 @@ pub(in super::super) struct ExceptArgs {
     /// A public key that signed it (repeatable).
     #[arg(long = "trust", value_name = "PUB", required = true)]
     trusted: Vec<PathBuf>,
-    /// The refusal that is excused: GATE_MISSING, WITNESS_PUBLIC, NARROWED_NOT_ALLOWED,
-    /// UNCOMPILED_NOT_ALLOWED, WAIVERS_TOO_MANY, EQUIVALENT_TOO_MANY, BUILD_SCRIPT_RAN or PROC_MACRO_RAN.
-    #[arg(long, value_name = "CODE")]
+    // Its help names all there are.
+    #[arg(long, value_name = "CODE", help = codes())]
     code: String,
     /// The gate, for GATE_MISSING.
     #[arg(long, value_name = "GATE", value_parser = gate)]
@@ -37,6 +39,13 @@ pub(in super::super) struct ExceptArgs {
     /// The exception.
     #[arg(short, long, alias = "out", value_name = "FILE")]
     output: PathBuf,
+}
+
+/// The codes that can be excused, without the name of their house.
+fn codes() -> String {
+    let codes = EXCUSABLE.map(|code| code.explanation().code);
+    let codes = codes.map(|code| code.trim_start_matches(HOUSE));
+    format!("The refusal that is excused: one of {}", codes.join(", "))
 }
 
 fn gate(name: &str) -> Result<Gate, String> {
@@ -58,13 +67,13 @@ pub(super) fn run(args: &ExceptArgs, format: Format) -> Result<Exit, Refusal> {
         1,
     )?;
     let now = Moment::from_unix(state::unix_seconds());
-    let code = args.code.trim_start_matches("certifier/");
+    let code = args.code.trim_start_matches(HOUSE);
     let exception = Exception {
         schema: SCHEMA.to_owned(),
         certificate: Digest::of(signed.bytes()),
         code: match args.code.contains('/') && code == args.code {
             true => args.code.clone(),
-            false => format!("certifier/{code}"),
+            false => format!("{HOUSE}{code}"),
         },
         gate: args.gate,
         issued: now,
