@@ -29,6 +29,11 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether it says nothing about what was to be judged, which may be flown again as it is.
+    pub const fn stops(self) -> bool {
+        matches!(self, Self::Environment | Self::Deadline | Self::Ours)
+    }
+
     /// The exit status a command ends with.
     pub const fn exit(self) -> Exit {
         match self {

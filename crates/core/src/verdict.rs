@@ -28,6 +28,10 @@ pub struct Verdict {
     /// The refusal code, `crate/UPPER_SNAKE`; absent unless refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Whether what ended it says nothing about what was to be judged: the machine, the time, or a bug
+    /// of ours. Absent unless so.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stopped: bool,
     /// The stage of the flight that decided, such as `check` or `judge`.
     pub stage: String,
     /// One line for people, escaped.
@@ -50,6 +54,7 @@ impl Verdict {
             schema: VERDICT_SCHEMA.to_owned(),
             verdict,
             code: None,
+            stopped: false,
             stage: stage.to_owned(),
             detail: detail.into(),
             hint: None,
@@ -62,6 +67,7 @@ impl Verdict {
     pub fn refused(stage: &str, refusal: &Refusal) -> Self {
         Self {
             code: Some(refusal.code().to_owned()),
+            stopped: refusal.explanation.fault.stops(),
             hint: Some(refusal.explanation.todo.to_owned()),
             notes: refusal.notes.clone(),
             ..Self::passed(Decision::Refused, stage, refusal.detail.clone())
@@ -114,6 +120,21 @@ mod tests {
         let read: Verdict =
             serde_json::from_str(&serde_json::to_string(&refused).unwrap()).unwrap();
         assert_eq!(read, refused);
+        const LACKS: Explanation = Explanation {
+            fault: Fault::Environment,
+            ..WHY
+        };
+        let stopped = Verdict::refused(
+            "session",
+            &Refusal {
+                explanation: &LACKS,
+                ..refusal
+            },
+        );
+        assert_eq!(
+            serde_json::to_string(&stopped).unwrap(),
+            r#"{"schema":"flightproof/verdict/1","verdict":"refused","code":"test/FIRST","stopped":true,"stage":"session","detail":"the first","hint":"be second","notes":["of two"]}"#
+        );
         for decision in [Decision::Admitted, Decision::Held, Decision::Accepted] {
             assert_eq!(Verdict::passed(decision, "x", "").exit().code(), 0);
         }

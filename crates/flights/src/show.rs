@@ -1,8 +1,7 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
 use crate::flight::Seen;
-use crate::registry;
-use flightproof_core::{Decision, Exit, Fault, Refusal, Verdict, plain};
+use flightproof_core::{Decision, Exit, Refusal, Verdict, plain};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -413,22 +412,12 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// Whether what ended it says nothing about what was to be judged.
-fn was_stopped(verdict: &Verdict) -> bool {
-    let explanation = verdict.code.as_deref().and_then(registry::find);
-    let fault = explanation.map(|explanation| explanation.fault);
-    matches!(
-        fault,
-        Some(Fault::Environment | Fault::Deadline | Fault::Ours)
-    )
-}
-
 /// A verdict as people read it.
 pub(crate) fn human(verdict: &Verdict) -> String {
     let word = match verdict.verdict {
         Decision::Admitted => "ADMITTED",
         Decision::Held => "HELD",
-        Decision::Refused if was_stopped(verdict) => "STOPPED",
+        Decision::Refused if verdict.stopped => "STOPPED",
         Decision::Refused => "REFUSED",
         Decision::Accepted => "ACCEPTED",
     };
@@ -458,7 +447,7 @@ pub(crate) fn human(verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FlightsCode;
+    use crate::{FlightsCode, registry};
 
     #[test]
     fn an_instant_is_a_day_and_a_time_in_utc() {
@@ -495,10 +484,13 @@ mod tests {
     #[test]
     fn what_the_machine_lacks_stops_a_command_and_refuses_nothing() {
         for explanation in registry::all() {
-            let verdict = Verdict {
-                code: Some(explanation.code.to_owned()),
-                ..Verdict::refused("plan", &Refusal::from(FlightsCode::KeyMissing.refuse("")))
-            };
+            let verdict = Verdict::refused(
+                "plan",
+                &Refusal {
+                    explanation,
+                    ..FlightsCode::KeyMissing.refuse("").into()
+                },
+            );
             let exit = explanation.fault.exit();
             let none = matches!(exit, Exit::Environment | Exit::Deadline | Exit::OurBug);
             let word = if none { "STOPPED at" } else { "REFUSED at" };
