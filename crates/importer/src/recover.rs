@@ -5,8 +5,9 @@ use crate::objects::Objects;
 use crate::protocol::{Facts, Files, NewIndex, Place, Ruling, decide};
 use crate::{Git, Host, ImportError, ImporterCode, Receipt, signature};
 use flightproof_archive as archive;
-use flightproof_core::{CommitId, Refusal, escape};
-use flightproof_ledger::{Admission, AdmissionKey, Ledger, State};
+use flightproof_core::{Code as _, CommitId, Refusal, escape};
+use flightproof_ledger::{Admission, AdmissionKey, Ledger, LedgerCode, State};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,8 @@ pub enum Outcome {
     /// The branch is gone, or its commit cannot be read, or the files are somebody's business: what
     /// a person must look at says which.
     Unknown,
-    /// The repository cannot be opened now. The intent stays open.
+    /// The repository cannot be opened or read now, or a run of it is alive: what a person must look at
+    /// says which. The intent stays open.
     Unreachable,
 }
 
@@ -76,14 +78,16 @@ impl Outcome {
 
 /// Judges every open intent by what its branch says now, brings the working tree it was about to the
 /// same side, and writes the outcome down. Branches are only read. A second run finds nothing left
-/// to judge.
+/// to judge. One repository that cannot be judged keeps no other from it.
 ///
 /// # Errors
-/// What the ledger refuses, or `GIT_*` if git cannot be asked.
+/// What the ledger refuses.
 pub fn recover(git: &Git, ledger: &mut Ledger, now: u64) -> Result<Vec<Recovered>, Refusal> {
     let _lock = ledger.lock_admissions(PATIENCE)?;
     let mut all = Vec::new();
+    let mut unreachable: BTreeMap<String, String> = BTreeMap::new();
     for admission in ledger.open_intents()? {
+        let repository = &admission.key.repository;
         // Dealt with beside an earlier one of the same repository.
         if !ledger
             .open_intents()?
@@ -92,12 +96,35 @@ pub fn recover(git: &Git, ledger: &mut Ledger, now: u64) -> Result<Vec<Recovered
         {
             continue;
         }
-        match Host::open(git, Path::new(&admission.key.repository)) {
-            Ok(host) => all.extend(recover_host(git, &host, ledger, now)?),
-            Err(_) => all.push(Recovered::new(&admission.key, Outcome::Unreachable)),
-        }
+        let why = match unreachable.get(repository) {
+            Some(why) => why.clone(),
+            None => {
+                let found = Host::open(git, Path::new(repository))
+                    .map_err(Refusal::from)
+                    .and_then(|host| recover_host(git, &host, ledger, now));
+                match found {
+                    Ok(found) => {
+                        all.extend(found);
+                        continue;
+                    }
+                    // Without the ledger nobody can be judged.
+                    Err(e) if is_of_ledger(&e) => return Err(e),
+                    Err(e) => format!("{}: {}", e.code(), e.detail),
+                }
+            }
+        };
+        all.push(Recovered {
+            look: Some(why.clone()),
+            ..Recovered::new(&admission.key, Outcome::Unreachable)
+        });
+        unreachable.insert(repository.clone(), why);
     }
     Ok(all)
+}
+
+fn is_of_ledger(refusal: &Refusal) -> bool {
+    let mut codes = LedgerCode::ALL.iter();
+    codes.any(|code| code.explanation() == refusal.explanation)
 }
 
 /// As [`recover()`], for one repository and all its working trees, those without an open intent too.

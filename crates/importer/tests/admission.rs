@@ -449,14 +449,18 @@ fn configured_hooks_stop_only_the_git_that_would_run_them() {
 }
 
 /// Leaves an open intent behind, as a run does that dies right after it.
-fn interrupted(git: &Git) -> (Scene, Ledger) {
-    let scene = Scene::new(&Plan::HONEST);
-    let key = flightproof_ledger::AdmissionKey {
+fn intent(git: &Git, scene: &Scene) -> flightproof_ledger::AdmissionKey {
+    flightproof_ledger::AdmissionKey {
         repository: Host::open(git, &scene.top).unwrap().name().to_owned(),
         branch: "refs/heads/main".into(),
         baseline: scene.baseline().parse().unwrap(),
         head: scene.head().parse().unwrap(),
-    };
+    }
+}
+
+fn interrupted(git: &Git) -> (Scene, Ledger) {
+    let scene = Scene::new(&Plan::HONEST);
+    let key = intent(git, &scene);
     let mut ledger = scene.ledger();
     ledger
         .intend(&key, Digest::of(b"certificate"), NOW)
@@ -545,6 +549,38 @@ fn lies_about_history_do_not_change_what_recovery_sees() {
 }
 
 #[test]
+fn a_repository_that_cannot_be_judged_keeps_no_other_from_it() {
+    let git = git();
+    let (unfit, mut ledger) = interrupted(&git);
+    let well = Scene::new(&Plan::HONEST);
+    let key = intent(&git, &well);
+    ledger
+        .intend(&key, Digest::of(b"certificate"), NOW)
+        .unwrap();
+    // Its claim cannot be read, so nobody can say what it was about.
+    let claim = unfit.git_dir().join("flightproof-import");
+    std::fs::create_dir(&claim).unwrap();
+    std::fs::write(claim.join("note"), "{}").unwrap();
+    let outcomes = |ledger: &mut Ledger| {
+        let found = recover(&git, ledger, NOW).unwrap();
+        let told = found.iter().map(|found| {
+            let mine = found.key.repository == key.repository;
+            (mine, found.outcome, found.look.clone().unwrap_or_default())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let found = outcomes(&mut ledger);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!((found[0].0, found[0].1), (false, Outcome::Unreachable));
+    assert!(found[0].2.contains("IMPORT_UNFINISHED"), "{found:?}");
+    assert_eq!((found[1].0, found[1].1), (true, Outcome::NotApplied));
+    std::fs::remove_dir_all(&claim).unwrap();
+    let found = outcomes(&mut ledger);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].0, found[0].1), (false, Outcome::NotApplied));
+}
+
+#[test]
 fn a_repository_that_cannot_be_reached_keeps_its_intent_open() {
     let git = git();
     let (scene, mut ledger) = interrupted(&git);
@@ -552,6 +588,8 @@ fn a_repository_that_cannot_be_reached_keeps_its_intent_open() {
     std::fs::rename(&scene.top, &away).unwrap();
     let found = recover(&git, &mut ledger, NOW).unwrap();
     assert_eq!(found[0].outcome, Outcome::Unreachable);
+    let look = found[0].look.as_deref().unwrap();
+    assert!(look.starts_with("importer/NOT_A_REPOSITORY: "), "{look}");
     std::fs::rename(&away, &scene.top).unwrap();
     assert_eq!(
         recover(&git, &mut ledger, NOW).unwrap()[0].outcome,

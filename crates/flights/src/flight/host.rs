@@ -373,7 +373,7 @@ pub(crate) fn settled(recovered: &importer::Recovered) -> String {
         importer::Outcome::Superseded => "the branch went elsewhere",
         importer::Outcome::Unknown => "how it ended cannot be said",
         importer::Outcome::Unreachable => {
-            "the repository cannot be opened; the admission stays open"
+            "the repository cannot be judged now; the admission stays open"
         }
     };
     let mut line = format!(
