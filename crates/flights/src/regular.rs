@@ -3,10 +3,13 @@
 
 use flightproof_core::{Refusal, escape};
 use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC};
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Most bytes of a path in a line for people.
 const MAX_SHOWN: usize = 2048;
@@ -42,9 +45,29 @@ pub(crate) fn read(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
 /// As [`read`].
 pub(crate) fn open_named(path: &Path) -> std::io::Result<File> {
     match is_handed_over(path) {
-        true => File::open(path),
+        true => File::open(path).inspect(note),
         false => open(path, OFlags::empty()),
     }
+}
+
+/// Device and number of each file that this process has read.
+static READ: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+fn number(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+fn note(file: &File) {
+    if let Ok(found) = file.metadata() {
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(number(&found));
+    }
+}
+
+/// Whether this process has read the file of this name, under whatever name.
+pub(crate) fn was_read(path: &Path) -> bool {
+    let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    std::fs::metadata(path).is_ok_and(|found| read.contains(&number(&found)))
 }
 
 /// As [`read`], of text.
@@ -77,6 +100,7 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
     if of_proc || !file.metadata()?.is_file() {
         return Err(Error::other("not a regular file"));
     }
+    note(&file);
     Ok(file)
 }
 
@@ -108,7 +132,9 @@ mod tests {
         std::fs::write(&file, b"four").expect("a file");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).expect("a pipe");
         std::os::unix::fs::symlink(&file, &link).expect("a link");
+        assert!(!was_read(&file));
         assert_eq!(read(&file, 9).expect("readable"), b"four");
+        assert!(was_read(&file) && was_read(&link) && !was_read(&pipe));
         assert_eq!(read(&link, 2).expect("readable"), b"fou");
         assert!(read_arrival(&link, 9).is_err());
         for other in [

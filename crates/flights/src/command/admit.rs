@@ -97,12 +97,12 @@ fn admit(args: &AdmitArgs, opened: &Opened<'_>) -> Result<Verdict, Refusal> {
     let certificate = match held.let_in(asked) {
         Ok(certificate) => certificate,
         Err(short) if is_short(short.code) => {
-            input::write(&place, &second, 0o644)?;
+            input::replace(&place, &second, 0o644)?;
             return Ok(waiting(opened, &short.detail, &place));
         }
         Err(refused) => return Err(refused.into()),
     };
-    input::write(&place, &second, 0o644)?;
+    input::replace(&place, &second, 0o644)?;
     let admitted = flight::admit_certified(&args.repo, &certificate, &args.branch)?;
     let request = &certificate.request;
     let notes = flight::hand_over(&admitted, &receipt, (request.head, &request.repository));

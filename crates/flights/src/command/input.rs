@@ -33,33 +33,47 @@ pub(super) fn unreadable(path: &Path, why: impl std::fmt::Display) -> Refusal {
     FlightsCode::FileUnreadable.refuse(detail).into()
 }
 
-/// Writes a whole file, replacing one of that name.
+/// Writes a whole file, replacing one of that name that was no input: a key, a policy or evidence that
+/// this command has read would be gone.
 ///
 /// # Errors
 /// `OUTPUT_UNWRITABLE`.
 pub(super) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
+    match regular::was_read(path) {
+        true => Err(is_input(path)),
+        false => replace(path, bytes, mode),
+    }
+}
+
+/// Writes a whole file in the place of what was read from it.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`.
+pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
     state::write_file(path, bytes, mode)
         .map_err(|refusal| FlightsCode::OutputUnwritable.refuse(refusal.detail).into())
 }
 
-/// Refuses an output that is one of the inputs, or would replace a file of a directory that is one:
-/// the input would be gone. Another output counts as an input.
+fn is_input(output: &Path) -> Refusal {
+    let detail = format!("{}: it is an input as well", shown(output));
+    FlightsCode::OutputUnwritable.refuse(detail).into()
+}
+
+/// Refuses, before any work, an output that is one of the inputs, or would replace a file of a directory
+/// that is one. Another output counts as an input.
 ///
 /// # Errors
 /// `OUTPUT_UNWRITABLE`.
 pub(super) fn apart(output: &Path, inputs: &[&Path]) -> Result<(), Refusal> {
     let own = place(output);
     let exists = output.symlink_metadata().is_ok();
-    let is_input = |input: &&Path| {
+    let same = |input: &&Path| {
         let input = place(input);
         let inside = input.is_dir() && exists && own.starts_with(&input);
         own == input || inside || same_file(output, &input)
     };
-    match inputs.iter().any(is_input) {
-        true => {
-            let detail = format!("{}: it is an input as well", shown(output));
-            Err(FlightsCode::OutputUnwritable.refuse(detail).into())
-        }
+    match inputs.iter().any(same) {
+        true => Err(is_input(output)),
         false => Ok(()),
     }
 }

@@ -176,6 +176,50 @@ fn a_release_is_accepted_by_whole_evidence_and_judged_by_the_policy_accepted_bef
 }
 
 #[test]
+fn no_output_takes_the_place_of_what_was_read_for_it() {
+    let project = Project::new();
+    project.measure();
+    let policy = project.path("repo/flights/gate.json");
+    let (run, figures) = (project.path("run.ev"), project.path("figures.ev"));
+    let trusted = project.environment.public_key();
+    let secret = trusted.strip_suffix(".pub").unwrap().to_owned();
+    let recording = project.path("repo/flights/recordings/honest-library.flight/transcript.jsonl");
+    let plan = project.path("repo/flights/honest-library.toml");
+    let repo = project.path("repo");
+    let gate = ["gate", "--policy", &policy, "--trust", &trusted];
+    let gate = [
+        &gate[..],
+        &["--evidence", &run, "--evidence", &figures, "--root", &repo],
+    ]
+    .concat();
+    let figure = vec!["evidence", "line-coverage=9512", "--root", &repo];
+    let report = vec!["report", "--root", &repo];
+    for (command, inputs) in [
+        (
+            gate,
+            vec![&policy, &run, &figures, &trusted, &secret, &plan],
+        ),
+        (figure, vec![&secret]),
+        (report, vec![&plan, &recording]),
+    ] {
+        for input in inputs {
+            let before = fs::read(input).unwrap();
+            let output = ["-o", input, "--format", "json"];
+            let refused = project
+                .environment
+                .flights(&[&command, &output[..]].concat());
+            assert_eq!(
+                refused.json()["code"],
+                "flights/OUTPUT_UNWRITABLE",
+                "{input}: {}",
+                refused.text
+            );
+            assert_eq!(fs::read(input).unwrap(), before, "{input}");
+        }
+    }
+}
+
+#[test]
 fn what_lies_there_and_is_not_heads_is_neither_signed_nor_judged_by() {
     let project = Project::new();
     project.measure();

@@ -63,7 +63,7 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
     let seen = list.seen(&dsse::unchecked(&signed, PAYLOAD_TYPE)?);
     let memory = Memory::of(&list.list)?;
     memory.check(&seen)?;
-    input::write(&args.list, &signed, 0o644)?;
+    input::replace(&args.list, &signed, 0o644)?;
     memory.keep(&seen)?;
     let detail = format!(
         "list {}, version {}: {} keys, {} certificates, good until {}",
