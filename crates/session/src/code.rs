@@ -51,7 +51,7 @@ flightproof_core::refusal_codes! {
             "the session is weaker than it was asked to be", "a limit counts only once it was read back", "read which limit or act in the detail; run `flights doctor` on this machine";
         /// The toolchain directory cannot be used.
         ToolchainInvalid = "TOOLCHAIN_INVALID", Environment,
-            "the toolchain cannot be named by its content", "a certificate names the compiler that was used", "give the sysroot of an installed toolchain: rustc --print sysroot";
+            "the toolchain cannot be named by its content", "a certificate names the compiler that was used", "install the toolchain of the plan's language on this machine; for Rust, rustup's: `rustc --print sysroot` shows where it is";
         /// There is no toolchain profile of this name.
         ProfileUnknown = "PROFILE_UNKNOWN", Configuration,
             "there is no toolchain profile of this name", "what is not known how to be built, offline and without running anything first, is not built", "name one of the known languages in the witness";

@@ -420,8 +420,9 @@ impl Sortie<'_> {
     fn note_repetition(&self, attempts: &mut [AttemptReport]) {
         let repeated = self.repair.refusal();
         let repeated = repeated.filter(|r| r.code == AgentCode::ProposalRepeated);
-        if let (Some(_), Some(last)) = (repeated, attempts.last_mut()) {
+        if let (Some(repeated), Some(last)) = (repeated, attempts.last_mut()) {
             last.code = Some(AgentCode::ProposalRepeated.explanation().code);
+            last.detail = Some(repeated.detail);
         }
     }
 
