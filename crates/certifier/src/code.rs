@@ -67,6 +67,9 @@ flightproof_core::refusal_codes! {
         /// A lock file changed without a grant.
         LockChanged = "LOCK_CHANGED", Input,
             "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "if the new dependencies are wanted, repeat with --grant and exactly this path, and with it every other path that changes, since grants replace the default";
+        /// A package that is new in the lock file was not granted.
+        DependencyNotGranted = "DEPENDENCY_NOT_GRANTED", Input,
+            "the change brings a package that nobody agreed to", "a lock file that may change may still bring anything: each new package is agreed to by name, version and checksum", "look at each package that is named, and repeat with these options for those that are wanted (in a plan: change.packages, without the option's name)";
         /// The lock file cannot be read.
         LockUnreadable = "LOCK_UNREADABLE", Input,
             "Cargo.lock cannot be read", "dependencies are taken only as an exact list of name, version and checksum", "let a current cargo write the file again (format version 2, 3 or 4)";
@@ -143,7 +146,7 @@ flightproof_core::refusal_codes! {
             "no trusted key signed this certificate", "it was signed by somebody else, or changed afterwards", "check that the right public key was given and that the file is unchanged";
         /// Fewer distinct trusted keys signed than needed.
         ThresholdNotMet = "THRESHOLD_NOT_MET", Evidence,
-            "too few trusted keys signed this certificate", "the policy asks for several signers, each counted once", "collect the missing signatures";
+            "too few trusted keys signed this certificate", "the policy asks for several signers, each counted once", "let those whose signatures are missing look at it and run `flights cert cosign FILE`";
         /// A threshold of zero.
         ThresholdInvalid = "THRESHOLD_INVALID", Configuration,
             "the number of needed signatures is zero", "such a rule accepts what nobody signed", "set the threshold to at least 1";

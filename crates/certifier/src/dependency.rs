@@ -1,14 +1,17 @@
 //! The shape of a change's dependencies, judged as text before anything is compiled.
 //!
 //! Nothing here asks cargo. A change may use the packages its lock file names, if the operator
-//! granted that file; it may not bring code that runs while others build (build scripts, procedural
+//! granted that file, and each package that is new in it by name, version and checksum; it may not bring code that runs while others build (build scripts, procedural
 //! macros, native libraries, cargo and toolchain configuration), nor code from anywhere but crates.io
 //! or the tree. No grant lifts these other rules: a grant is about paths, and these files act on
 //! whoever touches the tree later. Names are compared without regard to case, for `.Cargo` is
 //! `.cargo` on some file systems.
 
+mod granted;
 mod lock;
 mod manifest;
+
+pub use granted::GrantedPackage;
 
 use flightproof_core::{Bytes, RelPath, escape};
 use flightproof_evidence::{Captured, Change, Package};
@@ -41,22 +44,32 @@ pub enum LockSource {
     Plan,
 }
 
-/// Holds a change against the rules. `grants` are the operator's granted paths, `plan_lock` the
-/// lock file of the plan, used only where the tree has none.
+/// What the operator lets a change bring.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allowed<'a> {
+    /// Paths that may change though they are protected.
+    pub paths: &'a [RelPath],
+    /// Packages that the baseline does not have.
+    pub packages: &'a [GrantedPackage],
+}
+
+/// Holds a change against the rules. `plan_lock` is the lock file of the plan, used only where the tree
+/// has none.
 ///
 /// # Errors
 /// `TOOLCHAIN_FILE`, `CARGO_CONFIG`, `BUILD_SCRIPT_NEW`, `LOCK_CHANGED` by path;
 /// `MANIFEST_UNREADABLE`, `DEPENDENCY_PATCHED`, `DEPENDENCY_PATH`, `DEPENDENCY_NOT_REGISTRY`,
 /// `PROC_MACRO_NEW`, `NATIVE_LINKS_NEW`, `UNCHECKED_SOURCE` by manifest; `LOCK_MISSING`,
-/// `LOCK_UNREADABLE`, `LOCK_INCONSISTENT`, `DEPENDENCY_NOT_REGISTRY` by lock file.
+/// `LOCK_UNREADABLE`, `LOCK_INCONSISTENT`, `DEPENDENCY_NOT_REGISTRY`, `DEPENDENCY_NOT_GRANTED` by lock
+/// file.
 pub fn check(
     captured: &Captured,
     tree: &Tree<'_>,
-    grants: &[RelPath],
+    allowed: Allowed<'_>,
     plan_lock: Option<&[u8]>,
 ) -> Result<DependencyReport, CertifierError> {
     captured.changes.iter().try_for_each(|change| {
-        check_path(&change.path, grants)?;
+        check_path(&change.path, allowed.paths)?;
         check_manifest(change, tree)
     })?;
     check_build_scripts(captured, tree)?;
@@ -66,11 +79,45 @@ pub fn check(
         (None, None) => return Err(CertifierCode::LockMissing.refuse(LOCK_PATH)),
     };
     let packages = lock::packages(lock, tree)?;
+    if let Some(change) = captured
+        .changes
+        .iter()
+        .find(|c| c.path.as_str() == LOCK_PATH)
+    {
+        let old = change.old.as_ref().map(|state| &state.content[..]);
+        check_new(&packages, old.or(plan_lock), allowed.packages)?;
+    }
     Ok(DependencyReport {
         packages,
         lock: lock.into(),
         lock_source,
     })
+}
+
+/// Each package of a lock file that changed is one the old lock file has, or one that was granted. Which of
+/// them depends on which is cargo's to say.
+fn check_new(
+    packages: &[Package],
+    old: Option<&[u8]>,
+    granted: &[GrantedPackage],
+) -> Result<(), CertifierError> {
+    /// Most packages that a refusal spells out.
+    const MOST: usize = 16;
+    let known = old.map(lock::named).unwrap_or_default();
+    let missing: Vec<String> = packages
+        .iter()
+        .filter(|package| !known.contains(*package) && !granted.iter().any(|g| g.is(package)))
+        .map(|package| format!("--grant-package {}", GrantedPackage::from(package.clone())))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let shown = missing[..missing.len().min(MOST)].join(" ");
+    let more = match missing.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Err(CertifierCode::DependencyNotGranted.refuse(format_args!("{shown}{more}")))
 }
 
 /// The packages a lock file names, for a tree that is built as it is: nothing is held against rules.

@@ -1,6 +1,7 @@
 //! Plans: what a flight flies, and what must come of it. TOML, schema in `docs/formats.md`.
 
 use crate::{FlightsCode, near, regular};
+use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::generated::GeneratedRule;
 use flightproof_core::{Decision, Refused, RelPath};
 use serde::{Deserialize, Serialize};
@@ -98,6 +99,9 @@ pub struct PlanChange {
     /// Granted paths; absent: everything but the protected list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Vec<RelPath>>,
+    /// Packages that may be new in the lock file, as `NAME@VERSION#SHA256`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<GrantedPackage>,
     /// Paths where files may be large, up to 16 MiB each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub large: Vec<RelPath>,

@@ -68,6 +68,21 @@ pub(super) fn packages(lock: &[u8], tree: &Tree<'_>) -> Result<Vec<Package>, Cer
     Ok(out.into_iter().collect())
 }
 
+/// The packages of crates.io that the baseline's lock file names. One that cannot be read names none.
+pub(super) fn named(lock: &[u8]) -> BTreeSet<Package> {
+    let locked = parse(lock).map(|lock| lock.package).unwrap_or_default();
+    let packages = locked.into_iter().filter_map(|locked| {
+        let sha256 = locked.registry_checksum().ok()??;
+        let (name, version) = (locked.name, locked.version);
+        Some(Package {
+            name,
+            version,
+            sha256,
+        })
+    });
+    packages.collect()
+}
+
 fn parse(lock: &[u8]) -> Result<Lock, CertifierError> {
     let refuse = |reason: &str| CertifierCode::LockUnreadable.refuse(escape(reason, 200));
     if lock.len() > MAX_LOCK_BYTES {

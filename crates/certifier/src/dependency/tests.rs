@@ -21,6 +21,7 @@ struct Scene {
     files: BTreeMap<RelPath, Vec<u8>>,
     changes: Vec<Change>,
     grants: Vec<RelPath>,
+    packages: Vec<GrantedPackage>,
     plan_lock: Option<String>,
 }
 
@@ -30,6 +31,7 @@ impl Scene {
             files: BTreeMap::new(),
             changes: Vec::new(),
             grants: Vec::new(),
+            packages: Vec::new(),
             plan_lock: None,
         };
         scene
@@ -66,6 +68,11 @@ impl Scene {
         self
     }
 
+    fn bringing(mut self, package: &str) -> Self {
+        self.packages.push(package.parse().unwrap());
+        self
+    }
+
     fn planning(mut self, lock: &str) -> Self {
         self.plan_lock = Some(lock.to_owned());
         self
@@ -81,7 +88,10 @@ impl Scene {
         check(
             &captured(self.changes.clone()),
             &tree,
-            &self.grants,
+            Allowed {
+                paths: &self.grants,
+                packages: &self.packages,
+            },
             plan_lock,
         )
         .map_err(|refused| refused.code)
@@ -160,7 +170,11 @@ fn a_lock_changes_only_by_a_grant_of_exactly_its_path() {
         changing().granting("a/Cargo.lock").code(),
         Some(LockChanged)
     );
-    let report = changing().granting("Cargo.lock").judge().unwrap();
+    let granted = changing().granting("Cargo.lock");
+    let report = granted
+        .bringing(&format!("dep@1.0.0#{SUM}"))
+        .judge()
+        .unwrap();
     assert_eq!(report.packages[0].name, "dep");
     assert_eq!(report.packages[0].sha256.to_string(), SUM);
     assert_eq!(
@@ -171,6 +185,77 @@ fn a_lock_changes_only_by_a_grant_of_exactly_its_path() {
         Scene::new().deleting("Cargo.lock", "").code(),
         Some(LockChanged)
     );
+}
+
+#[test]
+fn each_new_package_of_a_lock_is_granted_by_name_version_and_checksum() {
+    let source = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
+    let entry = |name: &str, version: &str, sum: &str| {
+        format!(
+            "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n{source}\nchecksum = \"{sum}\"\n"
+        )
+    };
+    let other = "0".repeat(64);
+    let old = lock(&(entry("kept", "1.0.0", SUM) + &entry("gone", "1.0.0", SUM)));
+    let changed = |old: Option<&str>, packages: &str| {
+        Scene::new()
+            .changing("Cargo.lock", old, &lock(packages))
+            .granting("Cargo.lock")
+    };
+    // What was there may stay or go.
+    for packages in [
+        entry("kept", "1.0.0", SUM),
+        entry("gone", "1.0.0", SUM) + &entry("kept", "1.0.0", SUM),
+        String::new(),
+    ] {
+        assert_eq!(changed(Some(&old), &packages).code(), None, "{packages}");
+    }
+    // Another name, another version, other bytes.
+    for (name, version, sum) in [
+        ("new", "1.0.0", SUM),
+        ("kept", "1.0.1", SUM),
+        ("kept", "1.0.0", &other),
+    ] {
+        let packages = entry(name, version, sum);
+        let bare = || changed(Some(&old), &packages);
+        assert_eq!(bare().code(), Some(DependencyNotGranted), "{packages}");
+        for wrong in [
+            format!("{name}x@{version}#{sum}"),
+            format!("{name}@{version}1#{sum}"),
+            format!("{name}@{version}#{}", "1".repeat(64)),
+        ] {
+            let judged = bare().bringing(&wrong).code();
+            assert_eq!(judged, Some(DependencyNotGranted), "{wrong}");
+        }
+        let right = format!("{name}@{version}#{sum}");
+        assert_eq!(bare().bringing(&right).code(), None, "{right}");
+    }
+    // A lock that is new, or that nobody can read, had none; the plan's stood in its place.
+    let one = entry("new", "1.0.0", SUM);
+    for old in [None, Some("version = 1")] {
+        assert_eq!(changed(old, &one).code(), Some(DependencyNotGranted));
+    }
+    assert_eq!(changed(None, &one).planning(&lock(&one)).code(), None);
+    // A tree whose lock stays brings nothing.
+    let still = Scene::new().with("Cargo.lock", &lock(&one));
+    assert_eq!(still.code(), None);
+}
+
+#[test]
+fn a_refused_lock_spells_the_options_that_grant_it() {
+    let source = "source = \"sparse+https://index.crates.io/\"";
+    let new = registry("dep", source, &format!("checksum = \"{SUM}\""));
+    let scene = Scene::new()
+        .changing("Cargo.lock", Some(&lock("")), &new)
+        .granting("Cargo.lock");
+    let files = scene.files.iter();
+    let tree = files.map(|(path, content)| (path, &content[..])).collect();
+    let allowed = Allowed {
+        paths: &scene.grants,
+        packages: &[],
+    };
+    let refused = check(&captured(scene.changes.clone()), &tree, allowed, None).unwrap_err();
+    assert_eq!(refused.detail, format!("--grant-package dep@1.0.0#{SUM}"));
 }
 
 #[test]

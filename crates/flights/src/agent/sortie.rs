@@ -297,6 +297,7 @@ fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refus
     let mut order = Order::new(&label, (&baseline, ""), &witness)?;
     order.plan = Some(plan.name.clone());
     order.grants = plan.change.grants.clone();
+    order.packages = plan.change.packages.clone();
     order.large = plan.change.large.clone();
     order.protect = plan.change.protect.clone();
     order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;

@@ -15,6 +15,7 @@ use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::MutantFate;
+use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
@@ -84,6 +85,10 @@ pub(super) struct TrialArgs {
     /// A path the candidate may change (repeatable). Without any: everything but protected files.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
+    /// A package that may be new in Cargo.lock, by the checksum that stands there (repeatable); beside
+    /// --grant Cargo.lock.
+    #[arg(long = "grant-package", value_name = "NAME@VERSION#SHA256")]
+    packages: Vec<GrantedPackage>,
     /// A path where files may be large, up to 16 MiB each (repeatable). This alone grants nothing.
     #[arg(long, value_name = "PATH")]
     large: Vec<RelPath>,
@@ -133,6 +138,7 @@ impl TrialArgs {
     ) -> Result<Order, Refusal> {
         let mut order = Order::new(label, ends, &self.witness)?;
         order.grants = (!self.grants.is_empty()).then(|| self.grants.clone());
+        order.packages.clone_from(&self.packages);
         order.large.clone_from(&self.large);
         order.protect.clone_from(&self.protect);
         order.uncompiled.clone_from(&self.uncompiled);

@@ -361,8 +361,11 @@ impl Flight<'_> {
         tree: &Tree<'_>,
     ) -> Result<dependency::DependencyReport, Ended> {
         self.progress.begin("dependency");
-        let grants = self.order.grants.as_deref().unwrap_or_default();
-        let report = dependency::check(captured, tree, grants, self.order.lock.as_deref())
+        let allowed = dependency::Allowed {
+            paths: self.order.grants.as_deref().unwrap_or_default(),
+            packages: &self.order.packages,
+        };
+        let report = dependency::check(captured, tree, allowed, self.order.lock.as_deref())
             .map_err(at("dependency"))?;
         self.progress
             .done(count(report.packages.len(), "locked package"));

@@ -4,6 +4,7 @@ use crate::plan::{Plan, PlanSource};
 use crate::source::{self, Laid};
 use crate::{FlightsCode, near, regular};
 use flightproof_certifier::certification::Secrets;
+use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::feedback::Feedback;
 use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::PublicKey;
@@ -91,6 +92,8 @@ pub struct Order {
     pub candidate: String,
     /// Granted paths.
     pub grants: Option<Vec<RelPath>>,
+    /// Packages that may be new in the lock file.
+    pub packages: Vec<GrantedPackage>,
     /// Paths where files may be large.
     pub large: Vec<RelPath>,
     /// Names that are protected as well.
@@ -153,6 +156,7 @@ impl Order {
             baseline: baseline.to_owned(),
             candidate: candidate.to_owned(),
             grants: None,
+            packages: Vec::new(),
             large: Vec::new(),
             protect: Vec::new(),
             narrow: None,
@@ -192,6 +196,7 @@ impl Order {
         )?;
         order.plan = Some(plan.name.clone());
         order.grants = plan.change.grants.clone();
+        order.packages = plan.change.packages.clone();
         order.large = plan.change.large.clone();
         order.protect = plan.change.protect.clone();
         order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
