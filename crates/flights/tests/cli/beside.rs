@@ -325,6 +325,63 @@ fn of_two_who_let_a_commit_in_at_once_both_signatures_stay() {
 }
 
 #[test]
+fn several_keys_sign_one_certificate_and_a_policy_counts_each_once() {
+    let scene = Scene::new();
+    let keys = json!([scene.ids["judge"], scene.ids["lead"], scene.ids["clerk"]]);
+    let mut policy: Value = serde_json::from_str(POLICY).unwrap();
+    policy["keys"] = keys;
+    policy["threshold"] = json!(3);
+    scene.environment.write("policy.json", &policy.to_string());
+    let judge = scene.public("judge");
+    let cosign = |file: &str, trusted: &str, key: &str| {
+        scene.flights(&["cert", "cosign", file, "--trust", trusted, "--key", key])
+    };
+    let file = &scene.certificate;
+    let short = scene.verify("candidate", &[]);
+    assert_eq!(short.json()["code"], "certifier/THRESHOLD_NOT_MET");
+    // Not what nobody known has signed.
+    let before = fs::read(file).unwrap();
+    let other = cosign(file, &scene.public("lead"), "lead");
+    assert_eq!(
+        other.json()["code"],
+        "certifier/SIGNATURE_INVALID",
+        "{}",
+        other.text
+    );
+    assert_eq!(fs::read(file).unwrap(), before);
+    // The same key counts once.
+    for _ in 0..2 {
+        let signed = cosign(file, &judge, "lead");
+        assert_eq!(signed.code, 0, "{}", signed.text);
+    }
+    let short = scene.verify("candidate", &[]);
+    assert_eq!(short.json()["code"], "certifier/THRESHOLD_NOT_MET");
+    assert_eq!(cosign(file, &judge, "clerk").code, 0);
+    let verified = scene.verify("candidate", &[]);
+    assert_eq!(verified.code, 0, "{}", verified.text);
+
+    // A revocation list of two keys, by the same command; no other document.
+    let list = text(&scene.environment.path("work/list.dsse.json"));
+    let key = scene.ids["clerk"].as_str().unwrap();
+    let revoke = [
+        "key", "revoke", "--list", &list, "--new", "ours", "--key", "lead",
+    ];
+    let more = [key, "--reason", "lost"];
+    let made = scene.flights(&[&revoke[..], &more].concat());
+    assert_eq!(made.code, 0, "{}", made.text);
+    let signed = cosign(
+        &list,
+        &scene.public("lead"),
+        &text(&scene.environment.state().join("keys/flightproof.pem")),
+    );
+    assert_eq!(signed.code, 0, "{}", signed.text);
+    let lists: Value = serde_json::from_slice(&fs::read(&list).unwrap()).unwrap();
+    assert_eq!(lists["signatures"].as_array().unwrap().len(), 2);
+    let other = scene.environment.write("policy.json", "{}");
+    assert_ne!(cosign(&other, &judge, "lead").code, 0);
+}
+
+#[test]
 fn nothing_is_signed_for_a_branch_that_is_not_there() {
     let scene = Scene::new();
     scene.policy("admission", json!({"keys": [scene.ids["lead"]]}));

@@ -3,6 +3,7 @@
 pub(super) mod beside;
 mod case;
 mod claims;
+mod cosign;
 mod except;
 mod log;
 mod recertify;
@@ -30,6 +31,8 @@ pub(super) enum CertCommand {
     Show(ShowArgs),
     /// Fly the commit of a certificate again, from the first gate, and compare what is claimed.
     Recertify(recertify::RecertifyArgs),
+    /// Add your signature to a certificate or a revocation list that others have signed.
+    Cosign(cosign::CosignArgs),
     /// Excuse one certificate from one rule of a policy, for a while, signed.
     Except(except::ExceptArgs),
     /// Open one case of the witness for whoever has the certificate, and no other case.
@@ -92,6 +95,7 @@ pub(super) fn run(command: &CertCommand, format: Format) -> Result<Exit, Refusal
         CertCommand::Verify(args) => verify::verify(args, format),
         CertCommand::Show(args) => show::show(args, format),
         CertCommand::Recertify(args) => recertify::run(args, format),
+        CertCommand::Cosign(args) => cosign::run(args, format),
         CertCommand::Except(args) => except::run(args, format),
         CertCommand::OpenCase(args) => case::open(args, format),
         CertCommand::CheckCase(args) => case::check(args, format),
