@@ -227,7 +227,7 @@ impl Statement {
 }
 
 /// Digest of the raw observations of a flight, keyed so that nobody can confirm a guessed answer.
-/// Pass them ordered by case and run, not as they were shuffled.
+/// Pass all cases of the first run in their order, then those of the next, not as they were shuffled.
 ///
 /// # Errors
 /// `STATEMENT_MALFORMED`, if an observation has no canonical form (each has).

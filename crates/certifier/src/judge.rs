@@ -68,15 +68,22 @@ pub const MAX_DIAGNOSTICS: usize = 12;
 pub fn built(answer: BuildAnswer, changes: &[Change]) -> Result<Built, Refusal> {
     match answer {
         BuildAnswer::Built(built) => Ok(built),
-        BuildAnswer::Limit { limit } => {
-            Err(CertifierCode::BuildLimit.refuse(escape(limit, 40)).into())
-        }
+        BuildAnswer::Limit { limit } => Err(build_limit(&limit)),
         BuildAnswer::Failed { diagnostics, tail } => {
-            let notes = build_notes(&diagnostics, &tail, changes);
-            let refused = failed_build(&diagnostics, &tail);
-            Err(Refusal::from(refused).with_notes(notes))
+            Err(build_failed(&diagnostics, &tail, changes))
         }
     }
+}
+
+/// A build that met one of its limits.
+pub(crate) fn build_limit(limit: &str) -> Refusal {
+    CertifierCode::BuildLimit.refuse(escape(limit, 40)).into()
+}
+
+/// A build that failed, with what the compiler said.
+pub(crate) fn build_failed(diagnostics: &[Diagnostic], tail: &[u8], changes: &[Change]) -> Refusal {
+    let notes = build_notes(diagnostics, tail, changes);
+    Refusal::from(failed_build(diagnostics, tail)).with_notes(notes)
 }
 
 /// What cargo says when there is nothing of the name it was given.

@@ -123,10 +123,10 @@ pub struct Held<'a> {
 ///
 /// # Errors
 /// The first of: those of [`open`]; `SUBJECT_MISMATCH`; what the policy refuses (`GATE_MISSING`,
-/// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `NARROWED_NOT_ALLOWED`,
-/// `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`, `UNCOMPILED_NOT_ALLOWED`,
-/// `WAIVERS_TOO_MANY`, `EQUIVALENT_TOO_MANY`, `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`) or its exceptions
-/// are refused for
+/// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `WITNESS_KIND_NOT_ALLOWED`,
+/// `QUARANTINED_TOO_MANY`, `NARROWED_NOT_ALLOWED`, `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`,
+/// `UNCOMPILED_NOT_ALLOWED`, `REGENERATED_NOT_ALLOWED`, `WAIVERS_TOO_MANY`, `EQUIVALENT_TOO_MANY`,
+/// `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`, `LANGUAGE_NOT_ALLOWED`) or its exceptions are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `INCLUSION_MISSING`,
 /// `INCLUSION_INVALID`, `CHECKPOINT_INVALID`; `ADMISSION_MISSING`, `ADMISSION_MISMATCH`,
 /// `ADMISSION_BY_SIGNER`; `BESIDE_UNASKED`.
@@ -426,89 +426,106 @@ fn objections(statement: &Statement, policy: &Policy) -> Vec<(CertifierError, Op
     found
 }
 
+/// What a certificate has and the policy does not allow, in the order in which it is refused.
 fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = CertifierError> {
     let inputs = &statement.predicate.inputs;
-    let allow = policy.allow();
-    let public = inputs.witness.public && !allow.public_witness;
-    let public =
-        public.then(|| CertifierCode::WitnessPublic.refuse("allow.public_witness is not set"));
-    let kind = inputs.witness.kind;
-    let weaker = kind != WitnessKind::Cases && !allow.witness_kinds.contains(&kind);
-    let weaker = weaker.then(|| {
-        CertifierCode::WitnessKindNotAllowed.refuse(format_args!(
-            "{}; allow.witness_kinds does not name it",
-            kind.name()
-        ))
-    });
-    let wavering = inputs
-        .witness
-        .suite
-        .as_ref()
-        .map_or(0, |suite| suite.quarantined.len() as u64);
-    let wavering = (wavering > allow.quarantined_max).then(|| {
-        CertifierCode::QuarantinedTooMany.refuse(format_args!(
-            "{wavering}, at most {} allowed",
-            allow.quarantined_max
-        ))
-    });
-    let narrowed = inputs.capture.narrowed.as_ref().filter(|_| !allow.narrowed);
-    let narrowed = narrowed.map(|narrowed| {
-        CertifierCode::NarrowedNotAllowed.refuse(format_args!(
-            "{} paths flew; allow.narrowed is not set",
-            narrowed.paths.len()
-        ))
-    });
-    let fixes = &inputs.witness.failed_on_baseline;
-    let idle = policy.require().failed_on_baseline && fixes.failed() == 0;
-    let idle = idle.then(|| {
-        CertifierCode::NothingFixed.refuse(match fixes {
-            BaselineResult::Ran { .. } => "every case passes on the baseline",
-            BaselineResult::Unbuilt {} => "the baseline has nothing that the cases could run",
-            BaselineResult::NotRun {} => "the cases were not run on the baseline",
+    let (allow, require) = (policy.allow(), policy.require());
+    let (witness, mutation) = (&inputs.witness, &inputs.mutation);
+    let unless = |allowed: bool, code: CertifierCode, detail: &dyn Fn() -> String| {
+        (!allowed).then(|| code.refuse(detail()))
+    };
+    let at_most = |found: u64, most: u64, code: CertifierCode| {
+        unless(found <= most, code, &|| {
+            format!("{found}, at most {most} allowed")
         })
-    });
-    let tried = policy.require().attempt(inputs.request.attempt).err();
-    let lines = &inputs.mutation.lines;
-    let uncompiled = (lines.not_compiled > 0 && !allow.not_compiled).then(|| {
-        CertifierCode::UncompiledNotAllowed.refuse(format_args!(
-            "{} lines; allow.not_compiled is not set",
-            lines.not_compiled
-        ))
-    });
-    let made = (lines.regenerated > 0 && !allow.regenerated).then(|| {
-        CertifierCode::RegeneratedNotAllowed.refuse(format_args!(
-            "{} lines; allow.regenerated is not set",
-            lines.regenerated
-        ))
-    });
-    let waived = (inputs.mutation.waived.len() + inputs.mutation.unjudged.len()) as u64;
-    let waived = (waived > allow.waivers_max).then(|| {
-        CertifierCode::WaiversTooMany.refuse(format_args!(
-            "{waived}, at most {} allowed",
-            allow.waivers_max
-        ))
-    });
-    let equivalent = inputs.mutation.equivalent;
-    let equivalent = (equivalent > allow.equivalent_max).then(|| {
-        CertifierCode::EquivalentTooMany.refuse(format_args!(
-            "{equivalent}, at most {} allowed",
-            allow.equivalent_max
-        ))
-    });
-    let script = inputs.session_build.build_scripts && !allow.build_scripts;
-    let script =
-        script.then(|| CertifierCode::BuildScriptRan.refuse("allow.build_scripts is not set"));
-    let proc = inputs.session_build.proc_macros && !allow.proc_macros;
-    let proc = proc.then(|| CertifierCode::ProcMacroRan.refuse("allow.proc_macros is not set"));
-    let language = Language::of_operators(&inputs.mutation.operator_set).map(Language::toolchain);
-    let language = language.filter(|name| !allow.languages.iter().any(|known| known == name));
-    let language = language.map(|name| {
-        CertifierCode::LanguageNotAllowed
-            .refuse(format_args!("{name} is not among allow.languages"))
-    });
+    };
+    let unset = |name: &'static str| move || format!("allow.{name} is not set");
+    let suite = witness.suite.as_ref();
+    let quarantined = suite.map_or(0, |suite| suite.quarantined.len() as u64);
+    let narrowed = inputs.capture.narrowed.as_ref();
+    let fixes = &witness.failed_on_baseline;
+    let lines = &mutation.lines;
+    let waived = (mutation.waived.len() + mutation.unjudged.len()) as u64;
+    let language = Language::of_operators(&mutation.operator_set).map(Language::toolchain);
     [
-        public, weaker, wavering, narrowed, idle, tried, uncompiled, made, waived, equivalent,
-        script, proc, language,
+        unless(
+            !witness.public || allow.public_witness,
+            CertifierCode::WitnessPublic,
+            &unset("public_witness"),
+        ),
+        unless(
+            witness.kind == WitnessKind::Cases || allow.witness_kinds.contains(&witness.kind),
+            CertifierCode::WitnessKindNotAllowed,
+            &|| {
+                let kind = witness.kind.name();
+                format!("{kind}; allow.witness_kinds does not name it")
+            },
+        ),
+        at_most(
+            quarantined,
+            allow.quarantined_max,
+            CertifierCode::QuarantinedTooMany,
+        ),
+        unless(
+            narrowed.is_none() || allow.narrowed,
+            CertifierCode::NarrowedNotAllowed,
+            &|| {
+                let paths = narrowed.map_or(0, |narrowed| narrowed.paths.len());
+                format!("{paths} paths flew; allow.narrowed is not set")
+            },
+        ),
+        unless(
+            !require.failed_on_baseline || fixes.failed() > 0,
+            CertifierCode::NothingFixed,
+            &|| {
+                let why = match fixes {
+                    BaselineResult::Ran { .. } => "every case passes on the baseline",
+                    BaselineResult::Unbuilt {} => {
+                        "the baseline has nothing that the cases could run"
+                    }
+                    BaselineResult::NotRun {} => "the cases were not run on the baseline",
+                };
+                why.to_owned()
+            },
+        ),
+        require.attempt(inputs.request.attempt).err(),
+        unless(
+            lines.not_compiled == 0 || allow.not_compiled,
+            CertifierCode::UncompiledNotAllowed,
+            &|| {
+                format!(
+                    "{} lines; allow.not_compiled is not set",
+                    lines.not_compiled
+                )
+            },
+        ),
+        unless(
+            lines.regenerated == 0 || allow.regenerated,
+            CertifierCode::RegeneratedNotAllowed,
+            &|| format!("{} lines; allow.regenerated is not set", lines.regenerated),
+        ),
+        at_most(waived, allow.waivers_max, CertifierCode::WaiversTooMany),
+        at_most(
+            mutation.equivalent,
+            allow.equivalent_max,
+            CertifierCode::EquivalentTooMany,
+        ),
+        unless(
+            !inputs.session_build.build_scripts || allow.build_scripts,
+            CertifierCode::BuildScriptRan,
+            &unset("build_scripts"),
+        ),
+        unless(
+            !inputs.session_build.proc_macros || allow.proc_macros,
+            CertifierCode::ProcMacroRan,
+            &unset("proc_macros"),
+        ),
+        language
+            .filter(|name| !allow.languages.iter().any(|known| known == name))
+            .map(|name| {
+                let detail = format!("{name} is not among allow.languages");
+                CertifierCode::LanguageNotAllowed.refuse(detail)
+            }),
     ]
     .into_iter()
     .flatten()

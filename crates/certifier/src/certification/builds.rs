@@ -49,10 +49,7 @@ impl Certification<'_> {
                     ))
                     .into()
             }
-            limit => match judge::built(limit, &self.captured.changes) {
-                Err(refusal) => refusal,
-                Ok(_) => return Ok(self.first_mutant()),
-            },
+            BuildAnswer::Limit { limit } => judge::build_limit(&limit),
         };
         Err(Failure {
             gate: Gate::Mutation,
@@ -111,18 +108,16 @@ impl Certification<'_> {
                 self.plan.mutants[index].viable = false;
                 Ok(self.next_turn(turn + 1))
             }
-            (answer, _) => match judge::built(answer, &self.captured.changes) {
-                Err(refusal) if refusal.code() == "certifier/BUILD_LIMIT" => Err(failed(refusal)),
-                Err(refusal) => {
-                    let broken = CertifierCode::SchemataBroken.refuse(format_args!(
-                        "{}: {}",
-                        name_of(subject),
-                        refusal.detail
-                    ));
-                    Err(failed(Refusal::from(broken).with_notes(refusal.notes)))
-                }
-                Ok(_) => Ok(Step::Try { turn, at: 0 }),
-            },
+            (BuildAnswer::Limit { limit }, _) => Err(failed(judge::build_limit(&limit))),
+            (BuildAnswer::Failed { diagnostics, tail }, _) => {
+                let why = judge::build_failed(&diagnostics, &tail, &self.captured.changes);
+                let broken = CertifierCode::SchemataBroken.refuse(format_args!(
+                    "{}: {}",
+                    name_of(subject),
+                    why.detail
+                ));
+                Err(failed(Refusal::from(broken).with_notes(why.notes)))
+            }
         }
     }
 

@@ -543,10 +543,7 @@ impl<'a> Certification<'a> {
                     ))
                     .into(),
             )),
-            limit => match judge::built(limit, &self.captured.changes) {
-                Err(refusal) => Err(failed(refusal)),
-                Ok(_) => Ok(Step::Done),
-            },
+            BuildAnswer::Limit { limit } => Err(failed(judge::build_limit(&limit))),
         }
     }
 
