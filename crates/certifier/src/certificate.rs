@@ -8,7 +8,7 @@ use crate::judge::Gate;
 use crate::key::Signer;
 use crate::narrowing::NarrowedClaim;
 use crate::spend::SpendClaim;
-use crate::{CertifierCode, CertifierError, consistency, dsse};
+use crate::{CertifierCode, CertifierError, consistency, dependency, dsse};
 use flightproof_core::{Digest, Refusal, StrictError, canonical_json, escape, parse_strict_value};
 use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation};
 use serde::{Deserialize, Serialize};
@@ -292,7 +292,7 @@ fn inputs(evidence: &Evidence<'_>) -> Result<Inputs, CertifierError> {
             )?,
         },
         attestation: attestation(evidence.attestation)?,
-        session_build: session_build(evidence.built),
+        session_build: session_build(evidence),
         session_execution: ExecutionClaim {
             session: THE_SESSION,
             cases: evidence.witness.cases,
@@ -364,12 +364,15 @@ fn once<'a, V>(
     Ok(out)
 }
 
-fn session_build(built: &Built) -> BuildClaim {
+fn session_build(evidence: &Evidence<'_>) -> BuildClaim {
+    let built = evidence.built;
+    let packages = &built.record.packages;
     BuildClaim {
         session: THE_SESSION,
         source: built.record.source,
         program: built.sha256,
-        packages: built.record.packages.clone(),
+        packages: packages.clone(),
+        new_packages: dependency::brought(evidence.captured, packages, None),
         profile: built.record.profile.clone(),
         settings: built.record.settings.clone(),
         build_scripts: built.record.build_scripts,

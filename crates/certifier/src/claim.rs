@@ -248,6 +248,10 @@ pub struct BuildClaim {
     pub program: Digest,
     /// Every dependency that was shipped, ordered by name and version.
     pub packages: Vec<Package>,
+    /// Those of them that the change brings: the baseline's lock file does not have them. Somebody agreed to
+    /// each by its checksum; what they do is judged by the cases alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_packages: Vec<Package>,
     /// Cargo profile.
     pub profile: String,
     /// What the tree's manifest makes of that profile; absent where it leaves it as cargo has it.

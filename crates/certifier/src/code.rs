@@ -227,6 +227,9 @@ flightproof_core::refusal_codes! {
         /// More equivalent mutants than the policy allows.
         EquivalentTooMany = "EQUIVALENT_TOO_MANY", Policy,
             "too many mutants were taken for equivalent", "no case notices them, and that they change nothing is the word of one compiler", "raise allow.equivalent_max, or have them waived";
+        /// The change brings packages.
+        NewPackagesNotAllowed = "NEW_PACKAGES_NOT_ALLOWED", Policy,
+            "the change brings packages that the baseline does not have", "nothing of them was read, fenced or mutated: the cases alone judge what they do", "set allow.new_packages if whoever flies a change may agree to its packages";
         /// A build script ran.
         BuildScriptRan = "BUILD_SCRIPT_RAN", Policy,
             "a build script ran while the program was built", "it could have changed what was compiled", "set allow.build_scripts if its packages are trusted";

@@ -3,13 +3,14 @@
 //! good enough.
 
 use crate::certificate::{Admission, Statement, Subject};
-use crate::claim::{BaselineResult, Inputs, LinesClaim, MutationClaim, WitnessClaim, WitnessKind};
+use crate::claim::{
+    BaselineResult, BuildClaim, Inputs, LinesClaim, MutationClaim, WitnessClaim, WitnessKind,
+};
 use crate::judge::Gate;
 use crate::languages::Language;
 use crate::mutation::Kill;
 use crate::{CertifierCode, CertifierError, lineage, spend};
 use flightproof_core::{Digest, escape};
-use flightproof_evidence::Package;
 use std::collections::BTreeSet;
 
 /// Least number of runs per case that a determinism gate can be passed with.
@@ -27,7 +28,7 @@ pub(crate) fn check(statement: &Statement) -> Result<(), CertifierError> {
     lineage::check(&inputs.lineage)?;
     not_empty("attempts", inputs.request.attempt)?;
     sandbox_agrees(inputs)?;
-    packages_agree(&inputs.session_build.packages)?;
+    packages_agree(&inputs.session_build)?;
     execution_agrees(inputs, gates)?;
     baseline_agrees(&inputs.witness)?;
     counts_add_up(&inputs.mutation)?;
@@ -189,7 +190,13 @@ fn baseline_agrees(witness: &WitnessClaim) -> Result<(), CertifierError> {
 }
 
 /// A package that stands twice was compiled from either of two contents.
-fn packages_agree(packages: &[Package]) -> Result<(), CertifierError> {
+fn packages_agree(build: &BuildClaim) -> Result<(), CertifierError> {
+    let packages = &build.packages;
+    let new = &build.new_packages;
+    agree(
+        "packages and those that are new",
+        new.is_sorted_by(|a, b| a < b) && new.iter().all(|package| packages.contains(package)),
+    )?;
     let distinct: BTreeSet<(&str, &str)> = packages
         .iter()
         .map(|package| (package.name.as_str(), package.version.as_str()))

@@ -79,14 +79,7 @@ pub fn check(
         (None, None) => return Err(CertifierCode::LockMissing.refuse(LOCK_PATH)),
     };
     let packages = lock::packages(lock, tree)?;
-    if let Some(change) = captured
-        .changes
-        .iter()
-        .find(|c| c.path.as_str() == LOCK_PATH)
-    {
-        let old = change.old.as_ref().map(|state| &state.content[..]);
-        check_new(&packages, old.or(plan_lock), allowed.packages)?;
-    }
+    check_new(&brought(captured, &packages, plan_lock), allowed.packages)?;
     Ok(DependencyReport {
         packages,
         lock: lock.into(),
@@ -94,20 +87,36 @@ pub fn check(
     })
 }
 
-/// Each package of a lock file that changed is one the old lock file has, or one that was granted. Which of
-/// them depends on which is cargo's to say.
-fn check_new(
+/// The packages that a change of the lock file brings: those which the baseline's does not have. `plan_lock`
+/// stands in the place of one that is not there. Which of them depends on which is cargo's to say.
+pub(crate) fn brought(
+    captured: &Captured,
     packages: &[Package],
-    old: Option<&[u8]>,
-    granted: &[GrantedPackage],
-) -> Result<(), CertifierError> {
+    plan_lock: Option<&[u8]>,
+) -> Vec<Package> {
+    let lock = |change: &&Change| change.path.as_str() == LOCK_PATH;
+    let Some(change) = captured.changes.iter().find(lock) else {
+        return Vec::new();
+    };
+    let old = change.old.as_ref().map(|state| &state.content[..]);
+    let known = old.or(plan_lock).map(lock::named).unwrap_or_default();
+    let new = packages.iter().filter(|package| !known.contains(*package));
+    new.cloned().collect()
+}
+
+/// Somebody agreed to each of these packages.
+fn check_new(brought: &[Package], granted: &[GrantedPackage]) -> Result<(), CertifierError> {
     /// Most packages that a refusal spells out.
     const MOST: usize = 16;
-    let known = old.map(lock::named).unwrap_or_default();
-    let missing: Vec<String> = packages
+    let missing: Vec<String> = brought
         .iter()
-        .filter(|package| !known.contains(*package) && !granted.iter().any(|g| g.is(package)))
-        .map(|package| format!("--grant-package {}", GrantedPackage::from(package.clone())))
+        .filter(|package| !granted.iter().any(|granted| granted.is(package)))
+        .map(|package| {
+            format!(
+                "--grant-package {}",
+                GrantedPackage::from((*package).clone())
+            )
+        })
         .collect();
     if missing.is_empty() {
         return Ok(());

@@ -126,7 +126,7 @@ pub struct Held<'a> {
 /// `REPOSITORY_MISMATCH`, `WITNESS_MISMATCH`, `WITNESS_PUBLIC`, `WITNESS_KIND_NOT_ALLOWED`,
 /// `QUARANTINED_TOO_MANY`, `NARROWED_NOT_ALLOWED`, `NOTHING_FIXED`, `ATTEMPTS_TOO_MANY`,
 /// `UNCOMPILED_NOT_ALLOWED`, `REGENERATED_NOT_ALLOWED`, `WAIVERS_TOO_MANY`, `EQUIVALENT_TOO_MANY`,
-/// `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`, `LANGUAGE_NOT_ALLOWED`) or its exceptions are refused for
+/// `BUILD_SCRIPT_RAN`, `PROC_MACRO_RAN`, `NEW_PACKAGES_NOT_ALLOWED`, `LANGUAGE_NOT_ALLOWED`) or its exceptions are refused for
 /// (`EXCEPTION_INVALID`, `EXCEPTION_FORBIDDEN`, `EXCEPTION_EXPIRED`); `INCLUSION_MISSING`,
 /// `INCLUSION_INVALID`, `CHECKPOINT_INVALID`; `ADMISSION_MISSING`, `ADMISSION_MISMATCH`,
 /// `ADMISSION_BY_SIGNER`; `BESIDE_UNASKED`.
@@ -440,6 +440,7 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
         })
     };
     let unset = |name: &'static str| move || format!("allow.{name} is not set");
+    let new = &inputs.session_build.new_packages;
     let suite = witness.suite.as_ref();
     let quarantined = suite.map_or(0, |suite| suite.quarantined.len() as u64);
     let narrowed = inputs.capture.narrowed.as_ref();
@@ -519,6 +520,18 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             !inputs.session_build.proc_macros || allow.proc_macros,
             CertifierCode::ProcMacroRan,
             &unset("proc_macros"),
+        ),
+        unless(
+            new.is_empty() || allow.new_packages,
+            CertifierCode::NewPackagesNotAllowed,
+            &|| {
+                let names = new
+                    .iter()
+                    .take(8)
+                    .map(|p| format!("{} {}", p.name, p.version));
+                let names = escape(names.collect::<Vec<_>>().join(", "), 200);
+                format!("{}: {names}; allow.new_packages is not set", new.len())
+            },
         ),
         language
             .filter(|name| !allow.languages.iter().any(|known| known == name))

@@ -142,6 +142,13 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
         let rule = escape(&made.rule, MAX_TEXT);
         open.push(format!("what generator {rule} makes: {}", files.join(", ")));
     }
+    for package in &inputs.session_build.new_packages {
+        open.push(format!(
+            "what the new package {} {} does: nothing of it was read or mutated",
+            escape(&package.name, MAX_TEXT),
+            escape(&package.version, MAX_TEXT)
+        ));
+    }
     if inputs.capture.narrowed.is_some() {
         open.push("that the rest of the tree works with the change: a part flew".to_owned());
     }

@@ -224,6 +224,16 @@ fn a_package_with_two_contents_is_refused() {
 }
 
 #[test]
+fn a_new_package_is_one_of_those_that_were_shipped() {
+    let mut statement = honest();
+    let build = &mut statement["predicate"]["inputs"]["session-build"];
+    let mut other = build["packages"][0].clone();
+    other["name"] = json!("other");
+    build["newPackages"] = json!([other]);
+    assert_eq!(refused(&signed(&statement)), CertifierCode::Inconsistent);
+}
+
+#[test]
 fn a_claim_about_nothing_proves_nothing() {
     let mut no_mutants = honest();
     let mutation = &mut no_mutants["predicate"]["inputs"]["mutation"];

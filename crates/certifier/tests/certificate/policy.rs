@@ -112,6 +112,18 @@ fn a_policy_decides_what_may_have_happened() {
             CertifierCode::BuildScriptRan,
         ),
         (
+            "session-build",
+            {
+                let mut build = honest()["predicate"]["inputs"]["session-build"].clone();
+                let new = json!([{"name": "itoa", "version": "1.0.0", "sha256": "0".repeat(64)}]);
+                build["packages"] = new.clone();
+                build["newPackages"] = new;
+                build
+            },
+            json!({"new_packages": true}),
+            CertifierCode::NewPackagesNotAllowed,
+        ),
+        (
             "session-build/procMacros",
             json!(true),
             json!({"proc_macros": true}),

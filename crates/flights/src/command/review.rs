@@ -122,6 +122,13 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
             open.iter().for_each(|line| {
                 show::print(&format!("{} {line}", show::paint("NOT PROVEN ", Tone::Bad)));
             });
+            if let Some(rule) = opened.policy().admission() {
+                show::print(&format!(
+                    "wanted      a second statement by {} of {}, if it is not there yet",
+                    rule.threshold,
+                    show::count(rule.keys.len(), "key")
+                ));
+            }
             show::print(&next(args, &repo));
         }
     }

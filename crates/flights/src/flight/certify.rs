@@ -102,6 +102,7 @@ fn own_policy(statement: &Statement) -> serde_json::Value {
         "required_gates": predicate.gates,
         "allow": {
             "build_scripts": predicate.inputs.session_build.build_scripts,
+            "new_packages": !predicate.inputs.session_build.new_packages.is_empty(),
             "proc_macros": predicate.inputs.session_build.proc_macros,
             "not_compiled": predicate.inputs.mutation.lines.not_compiled > 0,
             "quarantined_max": predicate.inputs.witness.suite.as_ref().map_or(0, |s| s.quarantined.len()),

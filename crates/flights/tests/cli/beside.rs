@@ -213,6 +213,30 @@ fn two_others_let_a_commit_in_and_the_branch_moves_with_the_second() {
     let missing = scene.verify("candidate", &[]);
     assert_eq!(missing.json()["code"], "certifier/ADMISSION_MISSING");
     assert_eq!(missing.code, 13);
+    // Who is to sign the second statement sees the change before there is one.
+    let (policy, key) = (
+        text(&scene.environment.path("policy.json")),
+        scene.public("judge"),
+    );
+    let review = [
+        "review",
+        &scene.certificate,
+        "--repo",
+        &scene.repo,
+        "--key",
+        &key,
+    ];
+    let others = ["lead", "clerk"].map(|name| scene.public(name));
+    let review = [
+        &review[..],
+        &[
+            "--key", &others[0], "--key", &others[1], "--policy", &policy,
+        ],
+    ];
+    let shown = scene.environment.flights(&review.concat());
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    let wanted = "wanted      a second statement by 2 of 3 keys";
+    assert!(shown.stdout.contains(wanted), "{}", shown.text);
 
     assert_eq!(scene.admit("lead").json()["verdict"], "held");
     assert_eq!(

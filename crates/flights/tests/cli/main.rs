@@ -27,6 +27,7 @@ mod live_flights;
 mod machine;
 mod mutate;
 mod narrow;
+mod packages;
 mod plans;
 mod recertify;
 mod recordings;

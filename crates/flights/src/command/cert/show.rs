@@ -170,10 +170,14 @@ fn compiler(inputs: &Inputs) -> String {
 fn built(inputs: &Inputs) -> String {
     let build = &inputs.session_build;
     format!(
-        "profile {}{}, {} dependencies{}{}",
+        "profile {}{}, {}{}{}{}",
         escape(&build.profile, 40),
         build.settings.as_ref().map_or_else(String::new, settings),
-        build.packages.len(),
+        show::count(build.packages.len(), "dependency"),
+        match build.new_packages.len() {
+            0 => String::new(),
+            n => format!(", {n} of them new"),
+        },
         if build.build_scripts {
             ", build scripts ran"
         } else {
