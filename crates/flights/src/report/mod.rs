@@ -41,14 +41,17 @@ pub enum Outcome {
     Held,
     /// Flown without a plan's word about it, and refused.
     Refused,
+    /// Flown without a plan's word about it, and ended by something that says nothing about it.
+    Stopped,
 }
 
 /// Each with its word for people.
-const OUTCOMES: [(Outcome, &str); 4] = [
+const OUTCOMES: [(Outcome, &str); 5] = [
     (Outcome::Failed, "failed"),
     (Outcome::Expected, "as expected"),
     (Outcome::Held, "held"),
     (Outcome::Refused, "refused"),
+    (Outcome::Stopped, "stopped"),
 ];
 
 impl Report {
@@ -126,12 +129,13 @@ pub struct Flight {
 impl Flight {
     /// How it counts.
     pub fn outcome(&self) -> Outcome {
-        let refused = self.verdict.as_ref().is_some_and(|v| v.code.is_some());
+        let refused = self.verdict.as_ref().filter(|v| v.code.is_some());
         match (&self.failure, &self.expected, refused) {
             (Some(_), ..) => Outcome::Failed,
             (None, Some(_), _) => Outcome::Expected,
-            (None, None, false) => Outcome::Held,
-            (None, None, true) => Outcome::Refused,
+            (None, None, None) => Outcome::Held,
+            (None, None, Some(verdict)) if verdict.stopped => Outcome::Stopped,
+            (None, None, Some(_)) => Outcome::Refused,
         }
     }
 }

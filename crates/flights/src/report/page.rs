@@ -115,13 +115,17 @@ fn result(flight: &Flight) -> &'static str {
         Outcome::Expected => "<span class=\"badge good\">✓ as expected</span>",
         Outcome::Held => "<span class=\"badge good\">✓ held</span>",
         Outcome::Refused => "<span class=\"badge bad\">✗ refused</span>",
+        Outcome::Stopped => "<span class=\"badge bad\">✗ stopped</span>",
         Outcome::Failed => "<span class=\"badge bad\">✗ failed</span>",
     }
 }
 
 fn verdict(verdict: &Verdict) -> String {
     match &verdict.code {
-        Some(code) => format!("refused at {} <code>{}</code>", h(&verdict.stage), h(code)),
+        Some(code) => {
+            let word = if verdict.stopped { "stopped" } else { "refused" };
+            format!("{word} at {} <code>{}</code>", h(&verdict.stage), h(code))
+        }
         None => "held".to_owned(),
     }
 }
@@ -191,11 +195,15 @@ fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
         Outcome::Failed => return,
         Outcome::Expected => ("box calm", ", as its plan expects"),
         Outcome::Held => ("box calm", ""),
-        Outcome::Refused => ("box", ""),
+        Outcome::Refused | Outcome::Stopped => ("box", ""),
+    };
+    let word = match verdict.stopped {
+        true => "Stopped, and nothing was judged:",
+        false => "Refused with",
     };
     let code = verdict.code.as_deref().map_or_else(String::new, |code| {
         format!(
-            "<strong>Refused with <code>{}</code>{why}.</strong> ",
+            "<strong>{word} <code>{}</code>{why}.</strong> ",
             h(code)
         )
     });
@@ -207,7 +215,7 @@ fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
     if let Some(hint) = verdict
         .hint
         .as_deref()
-        .filter(|_| outcome == Outcome::Refused)
+        .filter(|_| matches!(outcome, Outcome::Refused | Outcome::Stopped))
     {
         let _ = write!(out, "<p>{}</p>", h(hint));
     }

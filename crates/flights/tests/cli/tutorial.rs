@@ -165,7 +165,7 @@ fn the_workflow_certifies_what_a_pull_request_brings() {
     .unwrap();
     fs::write(
         judge.join("policy.json"),
-        r#"{"schema":"flightproof/policy/1","threshold":1,"required_gates":["correctness","mutation"]}"#,
+        r#"{"schema":"flightproof/policy/1","threshold":1,"repository":"team/pricing","required_gates":["correctness","mutation"]}"#,
     )
     .unwrap();
     let key = environment.state().join("keys/flightproof.pem.pub");
@@ -177,7 +177,7 @@ fn the_workflow_certifies_what_a_pull_request_brings() {
         environment.git(&["rev-parse", "pull"]),
     );
     let script = format!(
-        "git clone -q ../repo candidate\nexport BASE={base} HEAD={head} WITNESS=judge/flights/witness/main.json\n{}",
+        "git clone -q ../repo candidate\nexport GITHUB_REPOSITORY=team/pricing BASE={base} HEAD={head} WITNESS=judge/flights/witness/main.json\n{}",
         steps.join("\n")
     );
     let output = shell(&environment, &script);
