@@ -4,6 +4,52 @@
 //! else once the `if` around it is gone, the `cfg` above it, or the type its `impl` is for.
 
 use crate::mutation::INERT;
+use flightproof_core::{Digest, Hasher};
+use std::fmt;
+
+/// A text that grows, and of which only matters whether it is another's. Many brackets stand in one
+/// head, and many lines under one attribute: a copy for each would be as large as a stranger likes.
+#[derive(Clone, Default)]
+struct Spelled(Hasher);
+
+impl Spelled {
+    fn add(&mut self, text: &str) {
+        self.0.update(text.as_bytes());
+    }
+
+    fn digest(&self) -> Digest {
+        self.0.clone().finish()
+    }
+}
+
+impl fmt::Debug for Spelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.digest().fmt(f)
+    }
+}
+
+/// Attributes of one thing, in their order: what they say, and its digest where there are any.
+#[derive(Debug, Clone, Default)]
+struct Attributes {
+    said: Spelled,
+    digest: Option<Digest>,
+}
+
+impl Attributes {
+    fn add(&mut self, attribute: &str) {
+        self.said.add(attribute);
+        self.digest = Some(self.said.digest());
+    }
+}
+
+/// What opened a bracket.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Opening {
+    /// Words of control, a whole `impl`, `trait` or `mod`.
+    words: Option<Digest>,
+    bracket: Option<char>,
+    attributes: Option<Digest>,
+}
 
 /// One bracket that was opened. The first of a text is the text itself.
 #[derive(Debug, Default)]
@@ -14,10 +60,10 @@ pub(crate) struct Block {
     pub(crate) line: usize,
     /// Which of that line's.
     pub(crate) nth: usize,
-    /// What opened it: words of control, a whole `impl`, `trait` or `mod`, attributes.
-    pub(crate) says: String,
-    /// The function whose it is; empty where it is none's.
-    pub(crate) function: String,
+    /// What opened it, with the attributes inside of it.
+    pub(crate) says: Opening,
+    /// The name of the function whose it is, if it is one's.
+    pub(crate) function: Option<Digest>,
 }
 
 /// Words that say when, how often or how a block runs.
@@ -39,12 +85,13 @@ fn is_quiet(attribute: &str) -> bool {
 struct Head {
     kind: Kind,
     text: String,
+    said: Spelled,
     tokens: usize,
     /// `<` without its `>`, in a head that counts as a whole.
     angles: usize,
     /// A comma ends nothing.
     long: bool,
-    attributes: String,
+    attributes: Attributes,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -64,8 +111,10 @@ struct Level {
     /// `{ … }` in the middle of a type: it ends no statement.
     within: bool,
     /// Attributes of what a `}` ended, unless it goes on: `.`, `?`, `else`.
-    ended: Option<String>,
+    ended: Option<Attributes>,
     brace: bool,
+    /// Attributes of the bracket, those inside of it included.
+    own: Attributes,
     /// Within a statement that only declares names.
     declares: bool,
 }
@@ -109,9 +158,9 @@ impl Blocks {
         self.level().block
     }
 
-    /// Attributes of the statement or item that has begun.
-    pub(crate) fn attributes(&self) -> &str {
-        &self.level().head.attributes
+    /// Attributes of the statement or item that has begun, if it has any.
+    pub(crate) fn attributes(&self) -> Option<Digest> {
+        self.level().head.attributes.digest
     }
 
     /// Whether an attribute is being read.
@@ -182,6 +231,7 @@ impl Blocks {
         let level = self.level_mut();
         level.goes_on(false);
         let (says, function) = level.head.says(bracket);
+        let own = level.head.attributes.clone();
         let within = level.head.angles > 0;
         let declares = level.only_declares();
         let brace = bracket == '{';
@@ -202,6 +252,7 @@ impl Blocks {
             head,
             within,
             brace,
+            own,
             declares,
             ended: None,
         });
@@ -233,12 +284,13 @@ impl Blocks {
         let level = self.level_mut();
         level.goes_on(false);
         if read.inner {
-            let block = level.block;
+            level.own.add(&said);
+            let (block, digest) = (level.block, level.own.digest);
             if let Some(block) = self.all.get_mut(block) {
-                block.says.push_str(&said);
+                block.says.attributes = digest;
             }
         } else {
-            level.head.attributes.push_str(&said);
+            level.head.attributes.add(&said);
         }
     }
 }
@@ -267,13 +319,13 @@ impl Head {
         self.long |= LONG.contains(&word);
         match (&self.kind, word) {
             (Kind::Whole, _) => self.say(word),
-            (Kind::Function, _) if self.text.is_empty() => word.clone_into(&mut self.text),
+            (Kind::Function, _) if self.text.is_empty() => self.spell(word),
             (Kind::Function, _) => {}
             (Kind::Plain, "impl" | "trait" | "mod") => {
-                (self.kind, self.text) = (Kind::Whole, String::new());
+                self.begin(Kind::Whole);
                 self.say(word);
             }
-            (Kind::Plain, "fn") => (self.kind, self.text) = (Kind::Function, String::new()),
+            (Kind::Plain, "fn") => self.begin(Kind::Function),
             (Kind::Plain, _) if CONTROL.contains(&word) => self.say(word),
             (Kind::Plain, "use" | "type") if first => self.say(word),
             (Kind::Plain, _) if first && word.starts_with('\'') => self.say(word),
@@ -303,17 +355,29 @@ impl Head {
         }
     }
 
+    fn begin(&mut self, kind: Kind) {
+        (self.kind, self.text, self.said) = (kind, String::new(), Spelled::default());
+    }
+
     fn say(&mut self, token: &str) {
-        self.text.push_str(token);
-        self.text.push(' ');
+        self.spell(token);
+        self.spell(" ");
+    }
+
+    fn spell(&mut self, part: &str) {
+        self.text.push_str(part);
+        self.said.add(part);
     }
 
     /// What opens a bracket now, and the function whose it is.
-    fn says(&self, bracket: char) -> (String, String) {
-        let attributes = &self.attributes;
-        match self.kind {
-            Kind::Function => (format!("fn {bracket}{attributes}"), self.text.clone()),
-            _ => (format!("{}{bracket}{attributes}", self.text), String::new()),
-        }
+    fn says(&self, bracket: char) -> (Opening, Option<Digest>) {
+        let function = self.kind == Kind::Function;
+        let named = function && !self.text.is_empty();
+        let opening = Opening {
+            words: (!function).then(|| self.said.digest()),
+            bracket: Some(bracket),
+            attributes: self.attributes.digest,
+        };
+        (opening, named.then(|| self.said.digest()))
     }
 }

@@ -63,7 +63,7 @@ fn plain(text: &[u8]) -> Vec<ScannedLine<'_>> {
             bytes,
             start: LineStart::Code,
             block: 0,
-            under: String::new(),
+            under: None,
             has_code: true,
             says: true,
             acts: true,

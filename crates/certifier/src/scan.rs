@@ -4,6 +4,7 @@
 //! nothing about safety by itself; the parser's own lexer does that in [`crate::tokens`].
 
 use crate::blocks::{Block, Blocks};
+use flightproof_core::Digest;
 
 /// The state the lexer is in where a line starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,8 +28,8 @@ pub(crate) struct ScannedLine<'a> {
     pub(crate) start: LineStart,
     /// The innermost bracket that is open where it starts.
     pub(crate) block: usize,
-    /// Attributes of what it goes on with.
-    pub(crate) under: String,
+    /// Attributes of what it goes on with, if there are any.
+    pub(crate) under: Option<Digest>,
     /// Whether anything but white space and comments is on it.
     pub(crate) has_code: bool,
     /// Whether a name or literal is on it that is no keyword and part of no attribute or import:
@@ -59,7 +60,7 @@ pub(crate) fn scan(text: &[u8]) -> Scanned<'_> {
             bytes,
             start: state,
             block: blocks.innermost(),
-            under: blocks.attributes().to_owned(),
+            under: blocks.attributes(),
             has_code: false,
             says: false,
             acts: false,

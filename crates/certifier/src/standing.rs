@@ -6,20 +6,21 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::blocks::Block;
 use crate::scan::Scanned;
+use flightproof_core::Digest;
 
 /// Where the lines of two texts stand.
 pub(crate) struct Standing<'a> {
     old: &'a Scanned<'a>,
     new: &'a Scanned<'a>,
     kept: (Vec<usize>, Vec<usize>),
-    functions: (BTreeSet<&'a str>, BTreeSet<&'a str>),
+    functions: (BTreeSet<Option<Digest>>, BTreeSet<Option<Digest>>),
     /// Brackets of both that were compared before.
     known: RefCell<HashMap<(usize, usize), bool>>,
 }
 
 impl<'a> Standing<'a> {
     pub(crate) fn of(old: &'a Scanned<'a>, new: &'a Scanned<'a>, pairs: &[(usize, usize)]) -> Self {
-        let names = |of: &'a Scanned<'a>| of.blocks.iter().map(|b| b.function.as_str()).collect();
+        let names = |of: &Scanned<'_>| of.blocks.iter().map(|b| b.function).collect();
         Self {
             old,
             new,
@@ -91,8 +92,8 @@ impl<'a> Standing<'a> {
             self.kept.0.binary_search(&was.line),
             self.kept.1.binary_search(&is.line),
         );
-        let (old, new) = (was.function.as_str(), is.function.as_str());
-        let renamed = !self.functions.0.contains(new) && !self.functions.1.contains(old);
+        let (old, new) = (was.function, is.function);
+        let renamed = !self.functions.0.contains(&new) && !self.functions.1.contains(&old);
         places.0 == places.1 && (places.0.is_err() || was.nth == is.nth) && (old == new || renamed)
     }
 }
