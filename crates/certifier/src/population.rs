@@ -21,11 +21,12 @@ pub(crate) const OPERATOR_SET: &str = "rust-5";
 /// What mutants are made from.
 pub(crate) fn input(changes: &[Change], tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {
     let mut files = Vec::new();
+    let packages = Packages::of(tree);
     let mut beside = beside::unjudged(changes, tree);
     let mut roots = BTreeMap::new();
     for change in changes.iter().filter(|c| is_rust(&c.path)) {
         let Some(new) = &change.new else { continue };
-        let package = Package::of(tree, &change.path);
+        let package = packages.package(&change.path);
         if package.old_edition {
             roots.extend(package.roots(tree));
         }
@@ -35,7 +36,7 @@ pub(crate) fn input(changes: &[Change], tree: &Tree<'_>, seed: [u8; 32]) -> Muta
             text: new.content.clone(),
             old: change.old.as_ref().map(|old| old.content.clone()),
             lines: changed_lines(old, &new.content),
-            role: package.role(tree, &change.path),
+            role: packages.role(&change.path),
             features: package.features(tree),
         });
     }
@@ -224,12 +225,17 @@ impl<'a> Packages<'a> {
 
     /// What a file is compiled into.
     pub(crate) fn role(&self, path: &RelPath) -> FileRole {
+        let package = self.package(path);
+        package.role_among(self.tree, &self.modules, path)
+    }
+
+    /// The package a file belongs to.
+    pub(crate) fn package(&self, path: &RelPath) -> Rc<Package> {
         let folder = path.parent().unwrap_or_default().to_owned();
-        let package = match self.by_folder.borrow_mut().entry(folder) {
+        match self.by_folder.borrow_mut().entry(folder) {
             Entry::Occupied(known) => Rc::clone(known.get()),
             Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Package::of(self.tree, path)))),
-        };
-        package.role_among(self.tree, &self.modules, path)
+        }
     }
 }
 

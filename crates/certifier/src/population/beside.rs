@@ -12,7 +12,7 @@ use crate::fence::compiled_in;
 use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
 use crate::mutation::{FileRole, INERT, PageCode, Silence, Unjudged};
-use crate::population::Package;
+use crate::population::Packages;
 use crate::scan::scan;
 use crate::tokens::with_tokens;
 use crate::tree::Tree;
@@ -38,11 +38,14 @@ const DESCRIPTIONS: &[&str] = &[
 
 pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
     let (rust, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| is_rust(&change.path));
-    let gone = rust.iter().filter(|change| is_gone(change, changes, tree));
+    let packages = Packages::of(tree);
+    let gone = rust
+        .iter()
+        .filter(|change| is_gone(change, changes, &packages));
     let mut out: Vec<Unjudged> = gone
         .map(|change| one(change, Silence::Removed, String::new()))
         .collect();
-    out.extend(lost_tests(&rust, tree));
+    out.extend(lost_tests(&rust, &packages));
     let climbing = climbs(tree);
     for change in others {
         let name = change.path.file_name();
@@ -71,7 +74,7 @@ pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
 
 /// Whether a source file is gone or emptied, and what it implemented with it. One that moved is not, and
 /// one for tests implements nothing.
-fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
+fn is_gone(change: &Change, changes: &[Change], packages: &Packages<'_>) -> bool {
     let has_code = |state: &Option<FileState>| {
         let content = state.as_ref().map(|state| &*state.content);
         content.is_some_and(|content| scan(content).lines.iter().any(|line| line.has_code))
@@ -80,7 +83,7 @@ fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
     let Some(old) = change.old.as_ref().filter(|_| !has_code(&change.new)) else {
         return false;
     };
-    let role = |path: &RelPath| Package::of(tree, path).role(tree, path);
+    let role = |path: &RelPath| packages.role(path);
     let moved = |other: &Change| {
         let new = other.new.as_ref();
         other.old.is_none()
@@ -92,11 +95,11 @@ fn is_gone(change: &Change, changes: &[Change], tree: &Tree<'_>) -> bool {
 }
 
 /// Files with fewer tests than before, where the change as a whole leaves fewer.
-fn lost_tests(rust: &[&Change], tree: &Tree<'_>) -> Vec<Unjudged> {
+fn lost_tests(rust: &[&Change], packages: &Packages<'_>) -> Vec<Unjudged> {
     let counted = |change: &Change| {
         let count = |state: &Option<FileState>| {
             let state = state.as_ref();
-            let tests = Package::of(tree, &change.path).role(tree, &change.path) == FileRole::Tests;
+            let tests = packages.role(&change.path) == FileRole::Tests;
             let tests_in = |state: &FileState| tests_in(&change.path, &state.content, tests);
             state.map_or(0, tests_in)
         };

@@ -21,15 +21,17 @@ const MAX_DEPTH: usize = 32;
 /// is read once however many files are asked for.
 #[derive(Default)]
 pub(crate) struct Modules {
-    declared: RefCell<BTreeMap<String, Option<Vec<Module>>>>,
+    declared: RefCell<BTreeMap<String, Option<Declarations>>>,
     targets: OnceCell<Vec<String>>,
+    /// The Rust files of each folder.
+    folders: OnceCell<BTreeMap<String, Vec<String>>>,
+    /// What was found of files, by how far their modules were followed. Two files may declare the
+    /// same two, and these the next two: without it, every way through them is gone.
+    known: RefCell<BTreeMap<(String, usize), bool>>,
 }
 
-/// A module that lies in a file of its own.
-struct Module {
-    name: String,
-    for_tests: bool,
-}
+/// Modules that lie in files of their own, by name: whether all declarations of it are for tests.
+type Declarations = BTreeMap<String, bool>;
 
 /// Whether a file of the package in `folder` is for tests only.
 pub(super) fn is_tests(tree: &Tree<'_>, modules: &Modules, folder: &str, path: &RelPath) -> bool {
@@ -75,6 +77,17 @@ impl Modules {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
         };
+        let key = (path.to_owned(), depth);
+        let known = self.known.borrow().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let found = self.are_for_tests(tree, path, depth);
+            self.known.borrow_mut().insert(key, found);
+            found
+        })
+    }
+
+    /// Whether it is declared, and every declaration is for tests.
+    fn are_for_tests(&self, tree: &Tree<'_>, path: &str, depth: usize) -> bool {
         let Some(stem) = path.strip_suffix(".rs") else {
             return false;
         };
@@ -84,13 +97,12 @@ impl Modules {
             return false;
         };
         let mut found = false;
-        for (parent, content) in tree.files() {
-            let beside = parent
-                .rsplit_once('/')
-                .is_some_and(|(f, n)| f == folder && n.ends_with(".rs"));
-            if parent == path || !(beside || parent.strip_suffix(".rs") == Some(folder)) {
+        let beside = self.beside(tree, folder).iter();
+        let above = format!("{folder}.rs");
+        for parent in beside.chain([&above]).filter(|parent| *parent != path) {
+            let Some(content) = tree.file(parent) else {
                 continue;
-            }
+            };
             match self.declares(parent, content, name) {
                 Declared::Not => {}
                 Declared::ForTests => found = true,
@@ -101,12 +113,27 @@ impl Modules {
         found
     }
 
+    /// The Rust files of a folder.
+    fn beside(&self, tree: &Tree<'_>, folder: &str) -> &[String] {
+        let folders = self.folders.get_or_init(|| {
+            let mut folders: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for (path, _) in tree.files().filter(|(path, _)| path.ends_with(".rs")) {
+                if let Some((folder, _)) = path.rsplit_once('/') {
+                    let files = folders.entry(folder.to_owned()).or_default();
+                    files.push(path.to_owned());
+                }
+            }
+            folders
+        });
+        folders.get(folder).map_or(&[], Vec::as_slice)
+    }
+
     fn declares(&self, path: &str, content: &[u8], name: &str) -> Declared {
+        let mut read = self.declared.borrow_mut();
         // Most files do not even hold the name.
-        if !contains(content, name) {
+        if !matches!(read.get(path), Some(Some(_))) && !contains(content, name) {
             return Declared::Not;
         }
-        let mut read = self.declared.borrow_mut();
         let modules = match read.get(path) {
             Some(modules) => modules,
             None => read
@@ -117,29 +144,30 @@ impl Modules {
         let Some(modules) = modules else {
             return Declared::Plainly;
         };
-        let named: Vec<&Module> = modules.iter().filter(|m| m.name == name).collect();
-        match named.as_slice() {
-            [] => Declared::Not,
-            all if all.iter().all(|module| module.for_tests) => Declared::ForTests,
-            _ => Declared::Plainly,
+        match modules.get(name) {
+            None => Declared::Not,
+            Some(true) => Declared::ForTests,
+            Some(false) => Declared::Plainly,
         }
     }
 }
 
 /// The modules that a file declares; `None` if it cannot be read.
-fn declared(path: &str, content: &[u8]) -> Option<Vec<Module>> {
+fn declared(path: &str, content: &[u8]) -> Option<Declarations> {
     let Ok(path) = RelPath::new(path) else {
-        return Some(Vec::new());
+        return Some(Declarations::new());
     };
     let modules = |file: &syn::File| {
-        let modules = file.items.iter().filter_map(|item| match item {
-            Item::Mod(node) if node.content.is_none() => Some(Module {
-                name: node.ident.to_string(),
-                for_tests: node.attrs.iter().any(is_test_only),
-            }),
-            _ => None,
-        });
-        modules.collect()
+        let mut modules = Declarations::new();
+        for item in &file.items {
+            if let Item::Mod(node) = item
+                && node.content.is_none()
+            {
+                let for_tests = node.attrs.iter().any(is_test_only);
+                *modules.entry(node.ident.to_string()).or_insert(true) &= for_tests;
+            }
+        }
+        modules
     };
     with_parsed(&path, content, modules).ok()
 }
@@ -192,5 +220,26 @@ mod tests {
         let inner = ("src/tests.rs", "mod deep;\n");
         assert!(judged("src/tests/deep.rs", &[tests, inner]));
         assert!(!judged("src/tests/deep.rs", &[plain, inner]));
+    }
+
+    #[test]
+    fn files_that_declare_each_other_in_many_ways_are_followed_once() {
+        let path = |layer: usize, file: &str| format!("src/x{layer}{file}.rs");
+        let both = |attribute: &str, layer: usize| {
+            ["a", "b"]
+                .map(|file| format!("{attribute}mod x{layer}{file};\n"))
+                .concat()
+        };
+        let mut files = vec![("src/lib.rs".to_owned(), both("#[cfg(test)]\n", 0))];
+        for layer in 0..MAX_DEPTH {
+            files.extend(["a", "b"].map(|file| (path(layer, file), both("", layer + 1))));
+        }
+        let files = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()));
+        let files: Vec<(&str, &str)> = files.collect();
+        assert!(judged(&path(MAX_DEPTH - 1, "a"), &files));
+        // One level more than is followed.
+        assert!(!judged(&path(MAX_DEPTH, "a"), &files));
     }
 }
