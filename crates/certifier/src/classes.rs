@@ -13,6 +13,7 @@ use flightproof_core::RelPath;
 use flightproof_evidence::Change;
 use kinds::{is_compiled_page, is_document, is_out_of_place, is_script, is_shelved};
 use serde::Serialize;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a changed line is to the judgement.
@@ -80,6 +81,7 @@ impl ChangedFile {
         tree: &Tree<'_>,
         language: Option<Language>,
     ) -> Vec<Self> {
+        let unseen = OnceCell::new();
         let of = |change: &Change| {
             let lines = lines_of(change);
             let rust = is_rust(&change.path);
@@ -106,7 +108,7 @@ impl ChangedFile {
                 whole,
                 taken_in: !rust
                     && is_taken_in(tree, change.path.file_name())
-                    && !takes_in_unseen(tree),
+                    && !unseen.get_or_init(|| takes_in_unseen(tree)),
             }
         };
         changes.iter().map(of).collect()
@@ -133,13 +135,13 @@ impl ChangedFile {
         self.whole.is_some() && !is_rust(&self.path) && !self.taken_in
     }
 
-    fn classes(&self, plan: &MutationPlan) -> Vec<ClassedLine> {
+    fn classes(&self, found: &Found<'_>) -> Vec<ClassedLine> {
         let line = |line, class| ClassedLine {
             file: self.path.clone(),
             line,
             class,
         };
-        let named = plan.unjudged.iter().any(|place| place.file == self.path);
+        let named = found.unjudged.contains_key(&self.path);
         let whole = self.whole.map(|whole| match named {
             true => LineClass::Unjudged,
             false => whole,
@@ -148,9 +150,9 @@ impl ChangedFile {
             Some(class) if self.lines.is_empty() => vec![line(0, class)],
             Some(class) => self.lines.iter().map(|at| line(*at, class)).collect(),
             None => {
-                let found = CodeLines::of(&self.path, plan);
-                let lines = found.with_tokens(&self.lines);
-                lines.iter().map(|at| line(*at, found.class(*at))).collect()
+                let code = CodeLines::of(&self.path, found);
+                let lines = code.with_tokens(&self.lines);
+                lines.iter().map(|at| line(*at, code.class(*at))).collect()
             }
         }
     }
@@ -158,48 +160,73 @@ impl ChangedFile {
 
 /// Every changed line, ordered by file and line.
 pub(crate) fn classes(files: &[ChangedFile], plan: &MutationPlan) -> Vec<ClassedLine> {
-    let mut out: Vec<ClassedLine> = files.iter().flat_map(|file| file.classes(plan)).collect();
+    let found = Found::of(plan);
+    let mut out: Vec<ClassedLine> = files.iter().flat_map(|file| file.classes(&found)).collect();
     out.sort();
     out
 }
 
+/// What a mutation plan says of lines, by file.
+#[derive(Default)]
+struct Found<'a> {
+    code: BTreeMap<&'a RelPath, &'a BTreeSet<u32>>,
+    why: BTreeMap<&'a RelPath, BTreeMap<u32, Silence>>,
+    unjudged: BTreeMap<&'a RelPath, BTreeSet<u32>>,
+}
+
+impl<'a> Found<'a> {
+    fn of(plan: &'a MutationPlan) -> Self {
+        let mut found = Self {
+            code: plan.code.iter().collect(),
+            ..Self::default()
+        };
+        for silent in &plan.unmutated {
+            let lines = found.why.entry(&silent.file).or_default();
+            lines.insert(silent.line, silent.why);
+        }
+        for place in &plan.unjudged {
+            let lines = found.unjudged.entry(&place.file).or_default();
+            lines.insert(place.line);
+        }
+        found
+    }
+}
+
 /// The lines of one source file, as the mutation plan sees them.
 struct CodeLines<'a> {
-    code: Vec<u32>,
-    why: BTreeMap<u32, Silence>,
-    path: &'a RelPath,
-    plan: &'a MutationPlan,
+    code: Option<&'a BTreeSet<u32>>,
+    why: Option<&'a BTreeMap<u32, Silence>>,
+    unjudged: Option<&'a BTreeSet<u32>>,
 }
 
 impl<'a> CodeLines<'a> {
-    fn of(path: &'a RelPath, plan: &'a MutationPlan) -> Self {
-        let silent = plan.unmutated.iter().filter(|u| u.file == *path);
+    fn of(path: &RelPath, found: &'a Found<'_>) -> Self {
         Self {
-            code: plan.code.get(path).into_iter().flatten().copied().collect(),
-            why: silent.map(|u| (u.line, u.why)).collect(),
-            path,
-            plan,
+            code: found.code.get(path).copied(),
+            why: found.why.get(path),
+            unjudged: found.unjudged.get(path),
         }
     }
 
     /// These lines, and those on which a token changed though the line did not: a text that begins
     /// before them, a block that ends behind.
     fn with_tokens(&self, lines: &BTreeSet<u32>) -> BTreeSet<u32> {
-        lines.iter().chain(&self.code).copied().collect()
+        let code = self.code.into_iter().flatten();
+        lines.iter().chain(code).copied().collect()
     }
 
     fn class(&self, line: u32) -> LineClass {
-        let mut places = self.plan.unjudged.iter();
-        if places.any(|place| place.file == *self.path && place.line == line) {
+        let is_in = |lines: Option<&BTreeSet<u32>>| lines.is_some_and(|all| all.contains(&line));
+        if is_in(self.unjudged) {
             return LineClass::Unjudged;
         }
-        match self.why.get(&line) {
+        match self.why.and_then(|why| why.get(&line)) {
             Some(Silence::NotCompiled) => LineClass::NotCompiled,
             Some(Silence::WholeFunction) => LineClass::Mutated,
             Some(Silence::TestOnly) => LineClass::Tests,
             Some(Silence::Declaration) => LineClass::Inert,
             Some(_) => LineClass::Unjudged,
-            None if self.code.binary_search(&line).is_ok() => LineClass::Mutated,
+            None if is_in(self.code) => LineClass::Mutated,
             None => LineClass::Inert,
         }
     }

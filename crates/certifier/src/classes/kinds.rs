@@ -114,7 +114,7 @@ pub(super) fn is_out_of_place(path: &RelPath, tree: &Tree<'_>) -> bool {
         return false;
     };
     let manifest = format!("{folder}/Cargo.toml");
-    !path.file_name().contains('.') && !tree.files().any(|(other, _)| other == manifest)
+    !path.file_name().contains('.') && tree.file(&manifest).is_none()
 }
 
 /// Whether a generator of sites compiles a document: it has a script, or a generator's configuration

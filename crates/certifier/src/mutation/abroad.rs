@@ -1,7 +1,7 @@
 //! Declarations that give unchanged code of other files another meaning.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flightproof_core::{Bytes, Digest, RelPath};
 
@@ -30,9 +30,11 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
         .filter(|change| change.added)
         .map(|change| change.key.as_str())
         .collect();
-    let others = Others::of(files, tree);
+    let names = changes.iter().flat_map(|(_, changes)| changes);
+    let others = Others::of(files, tree, &names.map(|c| c.name.as_bytes()).collect());
     let mut out = Vec::new();
     for (file, changes) in &changes {
+        let source = Digest::of(&file.text);
         for change in changes {
             if !change.added && came.contains(change.key.as_str()) {
                 continue;
@@ -48,7 +50,7 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
                         false => Silence::Removed,
                     },
                     what: String::new(),
-                    source: Digest::of(&file.text),
+                    source,
                 });
             }
         }
@@ -59,6 +61,8 @@ pub(crate) fn rebound(files: &[EditedFile], tree: &Tree<'_>) -> Vec<Unjudged> {
 /// The Rust files of the tree. Each is read when a name that changed stands in it, and once.
 struct Others<'a> {
     files: Vec<Other<'a>>,
+    /// Where the names stand that are looked for, if there are many.
+    standing: Option<Standing<'a>>,
     packages: Packages<'a>,
     everything: OnceCell<bool>,
 }
@@ -72,21 +76,57 @@ struct Other<'a> {
     uses: OnceCell<Option<Uses>>,
 }
 
+/// Most names that are looked for one by one in every file. A change of more is a rewrite, or an
+/// attack: then every file is read once for all of them.
+const FEW: usize = 64;
+
+/// Files that may have a name, by number.
+struct Standing<'a> {
+    /// In a file that can be read, a name is a whole word.
+    words: BTreeMap<&'a [u8], Vec<usize>>,
+    unreadable: Vec<usize>,
+}
+
+impl<'a> Standing<'a> {
+    fn of(files: &[Other<'a>], names: &BTreeSet<&[u8]>) -> Self {
+        let mut standing = Self {
+            words: BTreeMap::new(),
+            unreadable: Vec::new(),
+        };
+        let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+        for (number, file) in files.iter().enumerate() {
+            if !file.has_tokens() {
+                standing.unreadable.push(number);
+                continue;
+            }
+            let words: BTreeSet<&[u8]> = file.content.split(|byte| !part(byte)).collect();
+            for word in words.into_iter().filter(|word| names.contains(word)) {
+                standing.words.entry(word).or_default().push(number);
+            }
+        }
+        standing
+    }
+}
+
 impl<'a> Others<'a> {
-    fn of(files: &'a [EditedFile], tree: &'a Tree<'a>) -> Self {
+    fn of(files: &'a [EditedFile], tree: &'a Tree<'a>, names: &BTreeSet<&[u8]>) -> Self {
+        let edited: BTreeMap<&RelPath, &EditedFile> =
+            files.iter().map(|file| (&file.path, file)).collect();
         let rust = tree.files().filter(|(path, _)| path.ends_with(".rs"));
         let others = rust.filter_map(|(path, content)| {
             let path = RelPath::new(path).ok()?;
             Some(Other {
-                edited: files.iter().find(|file| file.path == path),
+                edited: edited.get(&path).copied(),
                 path,
                 content,
                 is_part: OnceCell::new(),
                 uses: OnceCell::new(),
             })
         });
+        let files: Vec<Other<'_>> = others.collect();
         Self {
-            files: others.collect(),
+            standing: (names.len() > FEW).then(|| Standing::of(&files, names)),
+            files,
             packages: Packages::of(tree),
             everything: OnceCell::new(),
         }
@@ -94,7 +134,15 @@ impl<'a> Others<'a> {
 
     /// Whether an unchanged line of another file than `declaring` could mean what changed.
     fn name(&self, change: &Change, declaring: &RelPath) -> bool {
-        let mut holding = self.files.iter().filter(|other| {
+        let standing: Vec<&Other<'_>> = match &self.standing {
+            None => self.files.iter().collect(),
+            Some(standing) => {
+                let words = standing.words.get(change.name.as_bytes());
+                let all = words.into_iter().flatten().chain(&standing.unreadable);
+                all.filter_map(|number| self.files.get(*number)).collect()
+            }
+        };
+        let mut holding = standing.into_iter().filter(|other| {
             other.path != *declaring && contains(other.content, &change.name) && self.is_part(other)
         });
         holding.any(|other| {
@@ -130,6 +178,13 @@ impl<'a> Others<'a> {
 }
 
 impl Other<'_> {
+    fn has_tokens(&self) -> bool {
+        std::str::from_utf8(self.content).is_ok_and(|text| {
+            let (_, body) = split_prefix(text);
+            with_tokens(&self.path, body.as_bytes(), |_| ()).is_ok()
+        })
+    }
+
     fn read(&self) -> Option<Uses> {
         match self.edited {
             Some(file) => uses(file),

@@ -20,8 +20,13 @@ impl Walker<'_> {
         node.method == "expect" && node.args.len() == 1 && told && !self.own.declares("expect")
     }
 
-    /// A call of a method or function of this name, with all it is asked of.
-    pub(super) fn chosen_by_call(&mut self, name: &str, span: Range<usize>, operands: &[&Expr]) {
+    /// A call of a method or function of this name, with all it is asked of. Where it lies costs its
+    /// length, and chains of calls are long: only a name that chooses is worth it.
+    pub(super) fn chosen_by_call(&mut self, name: &str, call: &impl Spanned, operands: &[&Expr]) {
+        if !(asks(name) || keeps(name) || bounds(name)) {
+            return;
+        }
+        let span = call.span().byte_range();
         if asks(name) {
             self.guess(|walker| walker.constants(&span));
         }
@@ -74,11 +79,15 @@ impl Walker<'_> {
     /// Widths and precisions in a format string cut and fill: one more and one less of each.
     pub(super) fn widths(&mut self, node: &Macro, text: usize) {
         let span = node.span().byte_range();
-        let Some(literal) = format_string(node, text) else {
+        let Some(literal) = format_string(node, text).filter(|_| self.wants(&span)) else {
             return;
         };
         let written = self.slice(literal.clone()).to_owned();
         for number in numbers(&written) {
+            // Each is a copy of the whole call.
+            if self.survey.overflow {
+                return;
+            }
             let own: u32 = match written.get(number.clone()).map(str::parse) {
                 Some(Ok(own)) => own,
                 _ => continue,

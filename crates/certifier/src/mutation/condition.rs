@@ -4,10 +4,10 @@
 //! conditions are evaluated as text, for the one system sessions run on. What is certainly left out
 //! is not compiled; where nobody can tell, no mutant judges it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
@@ -50,14 +50,13 @@ pub(super) struct Conditional {
 
 /// The conditional lines of a file. `features` are those that are certainly on.
 pub(super) fn of(
-    parsed: &syn::File,
+    (parsed, tokens): (&syn::File, &TokenStream),
     body: &str,
     index: &LineIndex,
     features: &BTreeSet<String>,
 ) -> Conditional {
     let mut finder = Finder {
-        body,
-        features,
+        doubts: Doubts::of(tokens, features),
         found: Vec::new(),
     };
     let whole = truth(&parsed.attrs, features);
@@ -93,37 +92,137 @@ fn own_lines(body: &str, index: &LineIndex, range: &Range<usize>) -> BTreeSet<u3
     lines
 }
 
-struct Finder<'a> {
-    body: &'a str,
-    features: &'a BTreeSet<String>,
+struct Finder {
+    doubts: Doubts,
     found: Vec<(Range<usize>, Truth)>,
 }
 
-impl Finder<'_> {
+impl Finder {
     fn note(&mut self, range: Range<usize>, truth: Truth) {
         if truth != Truth::Yes {
             self.found.push((range, truth));
         }
     }
 
-    /// A node by the attributes its text begins with.
-    fn node(&mut self, range: Range<usize>) {
-        let text = self.body.get(range.clone()).unwrap_or_default();
-        if !text.contains("cfg") {
-            return;
+    /// A node by the attributes it begins with and those inside of its block. Whether anything in it
+    /// is doubted.
+    fn node(&mut self, range: Range<usize>) -> bool {
+        let doubted = self.doubts.all.range(range.clone()).next().is_some();
+        if doubted {
+            let before = self.doubts.before.get(&range.start);
+            let inside = self.doubts.inside.get(&range.end);
+            let both = before.into_iter().chain(inside).copied();
+            self.note(range, all(both));
         }
-        let attributes = text.parse().map(leading).unwrap_or_default();
-        let truth = truth(&attributes, self.features);
-        self.note(range, truth);
+        doubted
+    }
+}
+
+/// Conditions that do not certainly hold, found once among the tokens: of what stands around them, a
+/// stranger may write any amount.
+#[derive(Default)]
+struct Doubts {
+    /// Where their attributes begin.
+    all: BTreeSet<usize>,
+    /// All those of a row of attributes, by where each begins.
+    before: BTreeMap<usize, Truth>,
+    /// All those that a group begins with, by where it ends.
+    inside: BTreeMap<usize, Truth>,
+}
+
+impl Doubts {
+    fn of(tokens: &TokenStream, features: &BTreeSet<String>) -> Self {
+        let mut out = Self::default();
+        let mut open = vec![(tokens.clone(), None)];
+        while let Some((stream, end)) = open.pop() {
+            let tokens: Vec<TokenTree> = stream.into_iter().collect();
+            out.note(&tokens, end, features);
+            for token in tokens {
+                if let TokenTree::Group(group) = token {
+                    let end = group.span_close().byte_range().end;
+                    open.push((group.stream(), Some(end)));
+                }
+            }
+        }
+        out
+    }
+
+    fn note(&mut self, tokens: &[TokenTree], end: Option<usize>, features: &BTreeSet<String>) {
+        let mut inside = Truth::Yes;
+        // Backwards: each attribute counts with those behind it.
+        let mut row = Truth::Yes;
+        let mut next = tokens.len();
+        for at in (0..tokens.len()).rev() {
+            let Some(attribute) = Written::at(tokens, at) else {
+                continue;
+            };
+            if attribute.end != next {
+                (row, inside) = (Truth::Yes, Truth::Yes);
+            }
+            next = at;
+            let truth = attribute.truth(features);
+            let start = tokens[at].span().byte_range().start;
+            if truth != Truth::Yes {
+                self.all.insert(start);
+            }
+            match attribute.inner {
+                true => (inside, row) = (all([truth, inside]), Truth::Yes),
+                false => (row, inside) = (all([truth, row]), Truth::Yes),
+            }
+            if row != Truth::Yes {
+                self.before.insert(start, row);
+            }
+        }
+        if let (Some(end), 0, true) = (end, next, inside != Truth::Yes) {
+            self.inside.insert(end, inside);
+        }
+    }
+}
+
+/// An attribute among tokens.
+struct Written<'a> {
+    inner: bool,
+    group: &'a Group,
+    /// The number of the token behind it.
+    end: usize,
+}
+
+impl<'a> Written<'a> {
+    fn at(tokens: &'a [TokenTree], at: usize) -> Option<Self> {
+        let mark = |at: usize, mark: char| matches!(tokens.get(at), Some(TokenTree::Punct(found)) if found.as_char() == mark);
+        let inner = mark(at + 1, '!');
+        let end = at + if inner { 3 } else { 2 };
+        match tokens.get(end - 1) {
+            Some(TokenTree::Group(group))
+                if mark(at, '#') && group.delimiter() == Delimiter::Bracket =>
+            {
+                Some(Self { inner, group, end })
+            }
+            _ => None,
+        }
+    }
+
+    fn truth(&self, features: &BTreeSet<String>) -> Truth {
+        let first = self.group.stream().into_iter().next();
+        let named = matches!(first, Some(TokenTree::Ident(name)) if name == "cfg");
+        if !named {
+            return Truth::Yes;
+        }
+        let mark = TokenTree::Punct(Punct::new('#', Spacing::Alone));
+        let written = [mark, TokenTree::Group(self.group.clone())];
+        let written: TokenStream = written.into_iter().collect();
+        let attributes = Attribute::parse_outer.parse2(written).unwrap_or_default();
+        truth(&attributes, features)
     }
 }
 
 macro_rules! visited {
     ($($method:ident, $node:ident;)*) => {
-        impl<'ast> Visit<'ast> for Finder<'_> {
+        impl<'ast> Visit<'ast> for Finder {
             $(fn $method(&mut self, node: &'ast syn::$node) {
-                self.node(node.span().byte_range());
-                visit::$method(self, node);
+                if self.node(node.span().byte_range()) {
+                    visit::$method(self, node);
+                }
             })*
         }
     };
@@ -145,26 +244,6 @@ visited! {
     visit_generic_param, GenericParam;
 }
 
-/// The outer attributes some tokens begin with, and the inner ones of the block they end with.
-fn leading(tokens: TokenStream) -> Vec<Attribute> {
-    let inner = tokens.clone().into_iter().last();
-    let with_rest = |input: syn::parse::ParseStream<'_>| {
-        let attributes = Attribute::parse_outer(input)?;
-        input.parse::<TokenStream>()?;
-        Ok(attributes)
-    };
-    let mut out = with_rest.parse2(tokens).unwrap_or_default();
-    if let Some(proc_macro2::TokenTree::Group(group)) = inner {
-        let inside = |input: syn::parse::ParseStream<'_>| {
-            let attributes = Attribute::parse_inner(input)?;
-            input.parse::<TokenStream>()?;
-            Ok(attributes)
-        };
-        out.extend(inside.parse2(group.stream()).unwrap_or_default());
-    }
-    out
-}
-
 /// All conditions together. Those for tests have a proof of their own: the tripwire.
 fn truth(attributes: &[Attribute], features: &BTreeSet<String>) -> Truth {
     let conditions = attributes.iter().filter(|a| a.path().is_ident("cfg"));
@@ -175,7 +254,8 @@ fn truth(attributes: &[Attribute], features: &BTreeSet<String>) -> Truth {
     }))
 }
 
-fn all(truths: impl Iterator<Item = Truth>) -> Truth {
+fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
+    let truths = truths.into_iter();
     truths.fold(Truth::Yes, |sum, one| match (sum, one) {
         (Truth::No, _) | (_, Truth::No) => Truth::No,
         (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
@@ -237,7 +317,8 @@ mod tests {
     fn found(body: &str) -> (Vec<u32>, Vec<u32>) {
         let features = BTreeSet::from(["std".to_owned()]);
         let parsed: syn::File = syn::parse_file(body).unwrap();
-        let lines = super::of(&parsed, body, &LineIndex::of(body), &features);
+        let tokens: TokenStream = body.parse().unwrap();
+        let lines = super::of((&parsed, &tokens), body, &LineIndex::of(body), &features);
         (
             lines.off.into_iter().collect(),
             lines.unknown.into_iter().collect(),

@@ -41,8 +41,9 @@ pub(super) fn patterns(
 impl Survey {
     /// Takes kept patterns for unchanged code.
     pub(super) fn keep(&mut self, patterns: &[Range<usize>]) {
+        let kept: BTreeSet<(usize, usize)> = patterns.iter().map(|p| (p.start, p.end)).collect();
         let changed = |(range, why): &(Range<usize>, Silence)| {
-            *why != Silence::Pattern || !patterns.contains(range)
+            *why != Silence::Pattern || !kept.contains(&(range.start, range.end))
         };
         self.hidden.retain(changed);
         self.silences.retain(changed);

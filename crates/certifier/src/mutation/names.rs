@@ -14,7 +14,7 @@ use syn::{Attribute, ImplItem, Item, UseTree};
 
 use super::choice::names_in;
 use super::plan::EditedFile;
-use super::survey::{LineIndex, Silence};
+use super::survey::{LineIndex, Silence, Stretches};
 use super::syntax::{is_test_only, known_macro, plain, squeezed};
 use super::text::split_prefix;
 use crate::tokens::with_parsed;
@@ -85,6 +85,10 @@ pub(super) fn changed(
     }
     let mut out: Vec<(Range<usize>, Silence)> = macros.collect();
     let used = unchanged_uses(file, tokens, index, kept);
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (whose, name) in before.keys().filter_map(|key| key.rsplit_once(' ')) {
+        owners.entry(name).or_default().push(whose);
+    }
     for (key, meaning) in &now {
         let name = key.rsplit(' ').next().unwrap_or(key);
         let matters = match before.get(key) {
@@ -98,7 +102,7 @@ pub(super) fn changed(
             None => match meaning.of {
                 Of::Method => {
                     let used = used.methods.contains(name) || used.by(name, Use::Call);
-                    used && takes_calls_over(key, &before)
+                    used && takes_calls_over(key, &owners)
                 }
                 Of::Field | Of::Impl { .. } => false,
                 Of::Variant => before.contains_key(&enum_of(key)) && used.by(name, Use::Any),
@@ -122,20 +126,17 @@ pub(super) fn changed(
 }
 
 /// Whether a new function of a type has the name of one that a trait gives: calls on unchanged
-/// lines then reach the new one.
-fn takes_calls_over(key: &str, before: &Names) -> bool {
+/// lines then reach the new one. `owners` are those of each name before.
+fn takes_calls_over(key: &str, owners: &BTreeMap<&str, Vec<&str>>) -> bool {
     let Some((of, name)) = key.rsplit_once(' ') else {
         return false;
     };
-    let by_trait = |known: &str| match known.rsplit_once(' ') {
-        Some((whose, known)) if known == name => {
-            whose.starts_with("trait ")
-                || whose.contains("::trait ")
-                || whose != of && whose.starts_with(of)
-        }
-        _ => false,
+    let by_trait = |whose: &&str| {
+        whose.starts_with("trait ")
+            || whose.contains("::trait ")
+            || *whose != of && whose.starts_with(of)
     };
-    of.ends_with(':') && before.keys().any(|known| by_trait(known))
+    of.ends_with(':') && owners.get(name).into_iter().flatten().any(by_trait)
 }
 
 /// Whether fields that were there before stand in another order, and a derive tells it.
@@ -145,7 +146,8 @@ fn is_reordered(key: &str, meaning: &Meaning, before: &Names, now: &Names) -> bo
     };
     let of = format!("{place}{name}. ");
     let fields = |names: &Names, others: &Names| -> Vec<String> {
-        let own = names.iter().filter(|(key, _)| key.starts_with(&of));
+        let own = names.range(of.clone()..);
+        let own = own.take_while(|(key, _)| key.starts_with(&of));
         let both = own.filter(|(key, _)| others.contains_key(*key));
         let mut fields: Vec<_> = both.map(|(key, m)| (m.at.start, key.clone())).collect();
         fields.sort();
@@ -243,19 +245,23 @@ fn before(file: &EditedFile) -> Option<Names> {
 /// Added implementations without a function, of types that were there before: the trait's own
 /// functions take over calls on unchanged lines.
 fn taken_over(before: &Names, now: &Names) -> Vec<(Range<usize>, Silence)> {
-    let declares = |names: &Names, of: &str| {
-        let mut items = names.iter().filter(|(_, meaning)| meaning.of == Of::Item);
-        items.any(|(key, _)| key.rsplit(' ').next() == Some(of))
-    };
+    let (new_items, old_items) = (items(now), items(before));
     let added = now.iter().filter(|(key, _)| !before.contains_key(*key));
     let empty = added.filter(|(key, meaning)| {
         let of = key.rsplit(' ').next().unwrap_or_default();
         let of = of.split('<').next().unwrap_or_default();
-        let new = declares(now, of) && !declares(before, of);
+        let new = new_items.contains(of) && !old_items.contains(of);
         meaning.of == Of::Impl { empty: true } && !new
     });
     empty
         .map(|(_, meaning)| (meaning.at.clone(), Silence::Rebound))
+        .collect()
+}
+
+fn items(names: &Names) -> BTreeSet<&str> {
+    let items = names.iter().filter(|(_, meaning)| meaning.of == Of::Item);
+    items
+        .filter_map(|(key, _)| key.rsplit(' ').next())
         .collect()
 }
 
@@ -291,9 +297,10 @@ pub(super) fn unchanged_uses(
     kept: &[Range<usize>],
 ) -> Uses {
     let mut out = Uses::default();
+    let kept: Stretches = kept.iter().collect();
     names_in(tokens, &mut |name, before, after| {
         let at = name.span().byte_range().start;
-        if file.lines.contains(&index.line(at)) && !kept.iter().any(|range| range.contains(&at)) {
+        if file.lines.contains(&index.line(at)) && !kept.hold(&(at..at + 1)) {
             return;
         }
         let (called, text) = (after == '(' || after == '!', plain(name));

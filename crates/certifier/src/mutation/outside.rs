@@ -2,7 +2,7 @@
 //!
 //! A name is the program's own where its file declares it, or takes it from a module of the program.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syn::Item;
 use syn::spanned::Spanned;
@@ -98,7 +98,8 @@ pub(super) struct Own {
     declared: BTreeSet<String>,
     modules: BTreeSet<String>,
     functions: BTreeSet<String>,
-    imports: Vec<(String, String)>,
+    /// Names that imports give, and what the paths of each begin with.
+    imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Own {
@@ -124,14 +125,10 @@ impl Own {
         if !rest.is_empty() && root(first) {
             return true;
         }
-        let mut imports = self.imports.iter();
-        let foreign = imports.any(|(name, path)| {
-            let begins = path.split("::").next().unwrap_or_default();
-            (name == first || name == "*") && !root(begins)
-        });
-        let mut imports = self.imports.iter();
-        let imported = imports.any(|(name, _)| name == first);
-        !foreign && (imported || self.declared.contains(first))
+        let (own, all) = (self.imports.get(first), self.imports.get("*"));
+        let mut begins = own.into_iter().chain(all).flatten();
+        let foreign = begins.any(|begins| !root(begins));
+        !foreign && (own.is_some() || self.declared.contains(first))
     }
 }
 
@@ -148,7 +145,11 @@ impl<'ast> Visit<'ast> for Own {
                 None
             }
             Item::Use(node) => {
-                self.imports.extend(names::imported(&node.tree));
+                for (name, path) in names::imported(&node.tree) {
+                    let begins = path.split("::").next().unwrap_or_default();
+                    let all = self.imports.entry(name).or_default();
+                    all.insert(begins.to_owned());
+                }
                 None
             }
             _ => None,

@@ -1,6 +1,7 @@
 //! What a literal decides piece by piece. Its neighbours as a whole say nothing of one bit of a set,
 //! one word of a list or one byte of a table.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use syn::spanned::Spanned;
@@ -83,10 +84,11 @@ pub(crate) fn without_each(pieces: &[&str]) -> Vec<Lesser> {
     without(pieces, &all, "")
 }
 
+/// `of` are the numbers of those that may go, in order.
 fn without(pieces: &[&str], of: &[usize], mark: &str) -> Vec<Lesser> {
     let lost = stretches(of.len()).filter_map(|lost| of.get(lost));
     let lesser = lost.map(|lost| {
-        let kept = (0..pieces.len()).filter(|at| !lost.contains(at));
+        let kept = (0..pieces.len()).filter(|at| lost.binary_search(at).is_err());
         let kept: Vec<&str> = kept.map(|at| pieces[at]).collect();
         let missing: Vec<&str> = lost.iter().map(|at| pieces[*at]).collect();
         Lesser {
@@ -196,11 +198,11 @@ pub(super) enum Bitwise {
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     /// Numbers that are rows of bits.
-    bits: std::collections::BTreeSet<usize>,
+    bits: BTreeSet<usize>,
     /// Texts that are gone through.
-    through: std::collections::BTreeSet<usize>,
+    through: BTreeSet<usize>,
     /// Texts that are looked for.
-    wanted: std::collections::BTreeSet<usize>,
+    wanted: BTreeSet<usize>,
 }
 
 impl Walker<'_> {
@@ -218,17 +220,16 @@ impl Walker<'_> {
     }
 
     fn note_bits(&mut self, operand: &Expr) {
-        let start = operand.span().byte_range().start;
         match operand {
             Expr::Paren(node) => self.note_bits(&node.expr),
             Expr::Group(node) => self.note_bits(&node.expr),
             Expr::Cast(node) => self.note_bits(&node.expr),
             Expr::Unary(node) if !matches!(node.op, UnOp::Deref(_)) => {
-                self.uses.bits.insert(start);
+                self.uses.bits.insert(operand.span().byte_range().start);
                 self.note_bits(&node.expr);
             }
             Expr::Lit(_) => {
-                self.uses.bits.insert(start);
+                self.uses.bits.insert(operand.span().byte_range().start);
             }
             _ => {}
         }
@@ -237,12 +238,12 @@ impl Walker<'_> {
     /// What a method says of the literals it is called with.
     pub(super) fn note_method(&mut self, node: &syn::ExprMethodCall) {
         let name = plain(&node.method);
-        let receiver = node.receiver.span().byte_range().start;
         if OF_BITS.contains(&name.as_str()) {
             self.note_bits(&node.receiver);
         }
         if GOING_THROUGH.contains(&name.as_str()) && is_text(&node.receiver) {
-            self.uses.through.insert(receiver);
+            let receiver = node.receiver.span().byte_range();
+            self.uses.through.insert(receiver.start);
         }
         if asks(&name) || LOOKING_FOR.contains(&name.as_str()) {
             let wanted = node.args.iter().filter(|argument| is_text(argument));
@@ -261,14 +262,14 @@ impl Walker<'_> {
             return;
         };
         let name = plain(&name.ident);
-        let start = init.expr.span().byte_range().start;
+        let text = self.text;
+        let named = self.named.get_or_insert_with(|| Named::of(text));
         if is_text(&init.expr) {
-            let text = tight(self.text);
-            let used = |method: &&str| text.contains(&format!("{name}.{method}("));
-            if GOING_THROUGH.iter().any(used) {
+            if named.is_gone_through(&name) {
+                let start = init.expr.span().byte_range().start;
                 self.uses.through.insert(start);
             }
-        } else if is_bits(&tight(self.text), &name) {
+        } else if named.is_bits(&name) {
             self.note_bits(&init.expr);
         }
     }
@@ -370,26 +371,88 @@ fn tight(text: &str) -> String {
     out
 }
 
-/// Whether a text without white space uses a name as a row of bits.
-fn is_bits(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
-        if before.ends_with(is_word) || after.starts_with(is_word) {
-            return false;
+/// How names are used anywhere in a text, white space aside: read once, for a text may give a name
+/// to thousands of literals.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// What stands before a method that goes through a text, backwards: `kaf` of `a.fak.bytes(`.
+    through: BTreeSet<String>,
+    /// Words that are used as rows of bits.
+    bits: BTreeSet<String>,
+    /// The text, for names that are no single words.
+    tight: String,
+}
+
+impl Named {
+    fn of(text: &str) -> Self {
+        let tight = tight(text);
+        let mut through = BTreeSet::new();
+        for (at, _) in tight.match_indices('.') {
+            let method = GOING_THROUGH.iter().any(|method| {
+                let after = tight[at + 1..].strip_prefix(method);
+                after.is_some_and(|after| after.starts_with('('))
+            });
+            if method {
+                let name = tight[..at].chars().rev().take_while(|c| may_name(*c));
+                through.insert(name.collect());
+            }
         }
-        let joined = |mark: char| {
-            let left = before.strip_suffix(mark);
-            // A reference has nothing on its left.
-            let left = left.is_some_and(|left| left.ends_with(|c| is_word(c) || c == ')'));
-            left || after.starts_with(mark) && !after[1..].starts_with([mark, '='])
-        };
-        ['&', '|', '^'].into_iter().any(joined)
-            || after.starts_with(">>")
-            || after.starts_with("<<")
-            || OF_BITS
-                .iter()
-                .any(|m| after.strip_prefix('.').is_some_and(|a| a.starts_with(m)))
-    })
+        let mut bits = BTreeSet::new();
+        let mut end = 0;
+        while let Some(start) = tight[end..].find(is_word) {
+            let start = end + start;
+            let length = tight[start..].find(|c| !is_word(c));
+            end = length.map_or(tight.len(), |length| start + length);
+            if among_bits(&tight[..start], &tight[end..]) {
+                bits.insert(tight[start..end].to_owned());
+            }
+        }
+        Self {
+            through,
+            bits,
+            tight,
+        }
+    }
+
+    /// Whether the name, or one that ends with it, is gone through piece by piece.
+    fn is_gone_through(&self, name: &str) -> bool {
+        let backwards: String = name.chars().rev().collect();
+        let mut from = self.through.range(backwards.clone()..);
+        from.next().is_some_and(|of| of.starts_with(&backwards))
+    }
+
+    fn is_bits(&self, name: &str) -> bool {
+        if name.chars().all(is_word) {
+            return self.bits.contains(name);
+        }
+        let mut places = self.tight.match_indices(name);
+        places.any(|(at, _)| {
+            let (before, after) = (&self.tight[..at], &self.tight[at + name.len()..]);
+            let apart = !before.ends_with(is_word) && !after.starts_with(is_word);
+            apart && among_bits(before, after)
+        })
+    }
+}
+
+/// Whether a character may stand in a name, or beside one in a text that is no Rust.
+fn may_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()
+}
+
+/// Whether what stands on both sides of a name takes it for a row of bits.
+fn among_bits(before: &str, after: &str) -> bool {
+    let joined = |mark: char| {
+        let left = before.strip_suffix(mark);
+        // A reference has nothing on its left.
+        let left = left.is_some_and(|left| left.ends_with(|c| is_word(c) || c == ')'));
+        left || after.starts_with(mark) && !after[1..].starts_with([mark, '='])
+    };
+    ['&', '|', '^'].into_iter().any(joined)
+        || after.starts_with(">>")
+        || after.starts_with("<<")
+        || OF_BITS
+            .iter()
+            .any(|m| after.strip_prefix('.').is_some_and(|a| a.starts_with(m)))
 }
 
 #[cfg(test)]
@@ -447,6 +510,17 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_gone_through_where_a_method_behind_it_does() {
+        let named = Named::of("let a = 1; xfak\n  .bytes(); \"b.find(\" d.chars");
+        for used in ["xfak", "fak", "k", "b"] {
+            assert!(named.is_gone_through(used), "{used}");
+        }
+        for other in ["a", "xfa", "axfak", "d", "e"] {
+            assert!(!named.is_gone_through(other), "{other}");
+        }
+    }
+
+    #[test]
     fn a_name_is_one_of_bits_where_an_operator_on_bits_stands_beside_it() {
         for used in [
             "if q & set",
@@ -455,7 +529,7 @@ mod tests {
             "set^1",
             "if set\n  .checked_shr(q)",
         ] {
-            assert!(is_bits(&tight(used), "set"), "{used}");
+            assert!(Named::of(used).is_bits("set"), "{used}");
         }
         for other in [
             "f(&set)",
@@ -465,7 +539,7 @@ mod tests {
             "settle&1",
             "x==set",
         ] {
-            assert!(!is_bits(&tight(other), "set"), "{other}");
+            assert!(!Named::of(other).is_bits("set"), "{other}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use flightproof_core::{Bytes, Digest, RelPath, escape};
 use flightproof_evidence::Guard;
@@ -10,7 +10,7 @@ use super::guard::{REACH_SELECTOR, guard};
 use super::operator::Operator;
 use super::render::{Arm, Rendered, Spot, SpotKind};
 use super::source::Surveyed;
-use super::survey::{Alternative, EffectForm, Function, Silence};
+use super::survey::{Alternative, Covered, EffectForm, Function, Silence, innermost};
 use super::syntax::one_line;
 use super::text::{first_item, split_prefix};
 use super::twin::Site;
@@ -370,6 +370,7 @@ impl MutationPlan {
             return self.replace_whole(file);
         };
         let absent = self.chosen.absent.contains(&file.path);
+        let begun = self.unmutated.len();
         let file = &self.set_apart(file, &surveyed, absent);
         if absent {
             return Ok(());
@@ -382,8 +383,8 @@ impl MutationPlan {
         let mut spots = self.spots(file, &surveyed)?;
         self.unmutated
             .extend(self.silent_lines(file, &surveyed, first));
-        self.note_unjudged(file, &surveyed);
-        self.note_owned_up(file, &surveyed, first);
+        self.note_unjudged(file, &surveyed, begun);
+        self.note_owned_up(file, &surveyed, (first, begun));
         if self.input.purpose == Purpose::Gate {
             self.note_sites(&surveyed, first);
         }
@@ -405,13 +406,11 @@ impl MutationPlan {
     /// A fallback is a mutant only once the compiler refused what it stands in for, and nothing
     /// else of its function.
     fn settle_fallbacks(&self, file: &EditedFile, found: &mut Surveyed) {
-        let source = Digest::of(&file.text);
         let mut known = BTreeMap::new();
         let mut refused = BTreeSet::new();
         let mut living = BTreeSet::new();
         for alternative in alternatives(found) {
-            let from = (file, source);
-            let id = self.mutant(from, found, alternative, &mut known).id;
+            let id = self.mutant(file, found, alternative, &mut known).id;
             let dropped = self.chosen.dropped.contains(&id);
             if dropped && !alternative.operator.hangs_on_types() {
                 refused.insert(alternative.function.clone());
@@ -421,8 +420,7 @@ impl MutationPlan {
         }
         let mut survey = std::mem::take(&mut found.survey);
         survey.drop_fallbacks(|value| {
-            let from = (file, source);
-            let id = self.mutant(from, found, value, &mut BTreeMap::new()).id;
+            let id = self.mutant(file, found, value, &mut BTreeMap::new()).id;
             refused.contains(&value.function) || living.contains(&id)
         });
         found.survey = survey;
@@ -522,9 +520,10 @@ impl MutationPlan {
         }
     }
 
-    /// Stretches no mutant reaches, at their first changed line, and lines left without a mutant.
-    fn note_unjudged(&mut self, file: &EditedFile, found: &Surveyed) {
-        let source = Digest::of(&file.text);
+    /// Stretches no mutant reaches, at their first changed line, and lines left without a mutant,
+    /// from `begun` on.
+    fn note_unjudged(&mut self, file: &EditedFile, found: &Surveyed, begun: usize) {
+        let source = found.source;
         let unjudged = |line, why| Unjudged {
             file: file.path.clone(),
             line,
@@ -537,17 +536,10 @@ impl MutationPlan {
             let line = file.lines.range(lines.clone()).next().copied();
             unjudged(line.unwrap_or(*lines.start()), *why)
         });
-        let covered: Vec<_> = found
-            .survey
-            .hidden
-            .iter()
-            .map(|(r, _)| found.index.lines(r))
-            .collect();
-        let silent = self.unmutated.iter().filter(|u| {
-            u.file == file.path
-                && u.why.must_be_waived()
-                && !covered.iter().any(|lines| lines.contains(&u.line))
-        });
+        let hidden = found.survey.hidden.iter();
+        let covered: Covered = hidden.map(|(r, _)| found.index.lines(r)).collect();
+        let silent = self.unmutated.iter().skip(begun);
+        let silent = silent.filter(|u| u.why.must_be_waived() && !covered.contains(u.line));
         let all: Vec<_> = silent
             .map(|u| unjudged(u.line, u.why))
             .chain(stretches)
@@ -557,30 +549,33 @@ impl MutationPlan {
 
     /// Functions that the compiler leaves no mutant of, if nothing of them is covered by somebody
     /// else's: each of their lines must then be waived, and hides nothing.
-    fn note_owned_up(&mut self, file: &EditedFile, found: &Surveyed, first: usize) {
+    fn note_owned_up(
+        &mut self,
+        file: &EditedFile,
+        found: &Surveyed,
+        (first, begun): (usize, usize),
+    ) {
         let mutants = self.mutants.get(first..).unwrap_or_default();
-        let mut lines: BTreeMap<&str, Option<BTreeSet<u32>>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, Option<Vec<_>>> = BTreeMap::new();
         for (alternative, mutant) in alternatives(found).zip(mutants) {
             let lines = lines
                 .entry(&mutant.function)
-                .or_insert_with(|| Some(BTreeSet::new()));
+                .or_insert_with(|| Some(Vec::new()));
             match lines {
-                Some(lines) if !mutant.viable => {
-                    let all = found.index.lines(&alternative.span);
-                    lines.extend(all.filter(|line| file.lines.contains(line)));
-                }
+                Some(lines) if !mutant.viable => lines.push(found.index.lines(&alternative.span)),
                 _ => *lines = None,
             }
         }
-        let unjudged = |line: &u32| {
-            let mut places = self.unmutated.iter();
-            places.any(|u| u.file == file.path && u.line == *line && u.why.must_be_waived())
-        };
+        let places = self.unmutated.iter().skip(begun);
+        let places = places.filter(|u| u.why.must_be_waived());
+        let unjudged: BTreeSet<u32> = places.map(|u| u.line).collect();
+        let judged = &(&file.lines & &found.code) - &unjudged;
         let owned_up: Vec<_> = lines
             .into_iter()
             .filter(|(_, lines)| {
+                let judged = |lines: &RangeInclusive<u32>| judged.range(lines.clone()).next();
                 let lines = lines.as_ref();
-                lines.is_some_and(|lines| lines.intersection(&found.code).all(unjudged))
+                lines.is_some_and(|lines| lines.iter().all(|lines| judged(lines).is_none()))
             })
             .map(|(function, _)| (file.path.clone(), function.to_owned()))
             .collect();
@@ -695,12 +690,11 @@ impl MutationPlan {
         known: &mut BTreeMap<String, usize>,
     ) -> Result<Vec<Arm>, CertifierError> {
         let mut arms = Vec::new();
-        let source = Digest::of(&file.text);
         for alternative in alternatives {
             if self.mutants.len() >= self.input.purpose.most() {
                 return Err(too_many(&file.path, self.input.purpose));
             }
-            let mutant = self.mutant((file, source), found, alternative, known);
+            let mutant = self.mutant(file, found, alternative, known);
             if mutant.viable {
                 arms.push(Arm {
                     mutant: Some(self.mutants.len()),
@@ -715,7 +709,7 @@ impl MutationPlan {
 
     fn mutant(
         &self,
-        (file, source): (&EditedFile, Digest),
+        file: &EditedFile,
         found: &Surveyed,
         from: &Alternative,
         known: &mut BTreeMap<String, usize>,
@@ -733,7 +727,7 @@ impl MutationPlan {
             aside: self.chosen.aside.contains(&id),
             id,
             file: file.path.clone(),
-            source,
+            source: found.source,
             line,
             column,
             operator: from.operator,
@@ -745,33 +739,35 @@ impl MutationPlan {
 
     /// The changed lines of code that no living mutant below the size of a function or branch touches.
     fn silent_lines(&self, file: &EditedFile, found: &Surveyed, first: usize) -> Vec<Unmutated> {
-        let mut living = BTreeSet::new();
-        let mut lost = BTreeSet::new();
-        let mut whole = BTreeSet::new();
+        let (mut living, mut lost, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let mutants = self.mutants.get(first..).unwrap_or_default();
         for (alternative, mutant) in alternatives(found).zip(mutants) {
             let lines = found.index.lines(&alternative.span);
             match (mutant.viable || mutant.aside, mutant.operator) {
-                (true, Operator::FunctionValue | Operator::Branch) => whole.extend(lines),
-                (true, _) => living.extend(lines),
+                (true, Operator::FunctionValue | Operator::Branch) => whole.push(lines),
+                (true, _) => living.push(lines),
                 (false, _) if alternative.guessed => {}
                 (false, operator) if operator.hangs_on_types() => {}
-                (false, _) => lost.extend(lines),
+                (false, _) => lost.push(lines),
             }
         }
-        let silent = found.code.intersection(&file.lines);
+        let [living, lost, whole] = [living, lost, whole].map(Covered::from_iter);
+        let functions = found.survey.functions.iter();
+        let functions: Covered = functions.map(|f| found.index.lines(&f.body)).collect();
+        let changed = &found.code & &file.lines;
+        let reasons = innermost(&found.survey.silences, &found.index, &changed);
+        let silent = changed.iter().filter(|line| !living.contains(**line));
         silent
-            .filter(|line| !living.contains(*line))
             .map(|line| Unmutated {
                 file: file.path.clone(),
                 line: *line,
-                why: match found.silence(*line) {
-                    Some(why) => why,
-                    None if lost.contains(line) => Silence::Unviable,
+                why: match reasons.get(line) {
+                    Some(why) => *why,
+                    None if lost.contains(*line) => Silence::Unviable,
                     // A mutant would show that the build has it.
                     None if found.conditional.unknown.contains(line) => Silence::Conditional,
-                    None if whole.contains(line) => Silence::WholeFunction,
-                    None if found.in_function(*line) => Silence::NoOperator,
+                    None if whole.contains(*line) => Silence::WholeFunction,
+                    None if functions.contains(*line) => Silence::NoOperator,
                     None => Silence::Declaration,
                 },
             })

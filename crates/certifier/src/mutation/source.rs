@@ -16,9 +16,12 @@ use super::twin::{Standing, names_place};
 use super::walker::Walker;
 use crate::tokens::with_tokens;
 use crate::{CertifierCode, CertifierError};
+use flightproof_core::Digest;
 
 /// A file as the walker left it.
 pub(super) struct Surveyed {
+    /// SHA-256 of the whole text.
+    pub(super) source: Digest,
     pub(super) prefix: String,
     pub(super) body: String,
     pub(super) index: LineIndex,
@@ -84,7 +87,9 @@ impl Surveyed {
                 && first_item.is_none_or(|at| !opened.contains(&at));
             let mutable = file.role != FileRole::BuildTime && !closed;
             let conditional = match (mutable, purpose) {
-                (true, Purpose::Gate) => condition::of(&parsed, body, &index, &file.features),
+                (true, Purpose::Gate) => {
+                    condition::of((&parsed, &tokens), body, &index, &file.features)
+                }
                 _ => Conditional::default(),
             };
             let meant = meant_lines(body, &tokens, &index);
@@ -153,6 +158,7 @@ impl Surveyed {
                 conditional,
                 meant,
                 purpose,
+                source: Digest::of(&file.text),
                 prefix: prefix.to_owned(),
                 body: body.to_owned(),
                 index,
@@ -188,23 +194,6 @@ impl Surveyed {
         }
         spots
     }
-
-    /// The innermost reason that covers a line.
-    pub(super) fn silence(&self, line: u32) -> Option<Silence> {
-        let covering = self
-            .survey
-            .silences
-            .iter()
-            .filter(|(range, _)| self.index.lines(range).contains(&line));
-        covering
-            .min_by_key(|(range, _)| range.len())
-            .map(|(_, why)| *why)
-    }
-
-    pub(super) fn in_function(&self, line: u32) -> bool {
-        let mut functions = self.survey.functions.iter();
-        functions.any(|f| self.index.lines(&f.body).contains(&line))
-    }
 }
 
 fn walked(
@@ -231,6 +220,7 @@ fn walked(
         own: Own::of(parsed),
         own_type: Vec::new(),
         uses: Uses::default(),
+        named: None,
     };
     syn::visit::Visit::visit_file(&mut walker, parsed);
     walker.survey

@@ -5,25 +5,19 @@ use std::ops::Range;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::choice::INERT;
-use super::survey::{Silence, Survey};
+use super::survey::{Silence, Stretches, Survey};
 
 impl Survey {
     /// Names every attribute that may decide what is compiled and that neither a tripwire nor a
     /// macro around it answers for.
     pub(super) fn note_stray_attributes(&mut self, tokens: &TokenStream) {
-        let within = |outer: &Range<usize>, at: &Range<usize>| {
-            outer.start <= at.start && at.end <= outer.end
-        };
         let silences = self.silences.iter();
         let answered =
             silences.filter(|(_, why)| matches!(why, Silence::TestOnly | Silence::Macro));
-        let mut answered: Vec<Range<usize>> = answered.map(|(range, _)| range.clone()).collect();
-        answered.extend(self.excused.iter().cloned());
-        let stray = attributes(tokens);
-        let stray = stray
-            .into_iter()
-            .filter(|at| !answered.iter().any(|outer| within(outer, at)));
-        for at in stray {
+        let answered = answered.map(|(range, _)| range);
+        let answered: Stretches = answered.chain(&self.excused).collect();
+        let stray = attributes(tokens).into_iter();
+        for at in stray.filter(|at| !answered.hold(at)) {
             self.hidden.push((at.clone(), Silence::Attribute));
             self.silences.push((at, Silence::Attribute));
         }

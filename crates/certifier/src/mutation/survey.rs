@@ -1,6 +1,6 @@
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::{Range, RangeInclusive};
 
 use super::operator::Operator;
 
@@ -223,12 +223,134 @@ impl LineIndex {
     }
 
     /// The lines a stretch of bytes lies on.
-    pub(crate) fn lines(&self, span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
+    pub(crate) fn lines(&self, span: &Range<usize>) -> RangeInclusive<u32> {
         self.line(span.start)..=self.line(span.end.saturating_sub(1).max(span.start))
     }
 
     /// Whether the stretch touches one of these lines.
     pub(crate) fn touches(&self, span: &Range<usize>, lines: &BTreeSet<u32>) -> bool {
         lines.range(self.lines(span)).next().is_some()
+    }
+}
+
+/// Lines that some stretches cover, in order and apart from each other: never a list of the lines
+/// themselves, for a stranger writes thousands of stretches over thousands of lines.
+#[derive(Debug, Default)]
+pub(super) struct Covered(Vec<(u32, u32)>);
+
+impl FromIterator<RangeInclusive<u32>> for Covered {
+    fn from_iter<I: IntoIterator<Item = RangeInclusive<u32>>>(stretches: I) -> Self {
+        let stretches = stretches.into_iter().map(RangeInclusive::into_inner);
+        let mut all: Vec<(u32, u32)> = stretches.collect();
+        all.sort_unstable();
+        let mut apart: Vec<(u32, u32)> = Vec::new();
+        for (start, end) in all {
+            match apart.last_mut() {
+                Some((_, last)) if start <= *last => *last = end.max(*last),
+                _ => apart.push((start, end)),
+            }
+        }
+        Self(apart)
+    }
+}
+
+impl Covered {
+    pub(super) fn contains(&self, line: u32) -> bool {
+        let next = self.0.partition_point(|(start, _)| *start <= line);
+        let before = next.checked_sub(1).and_then(|at| self.0.get(at));
+        before.is_some_and(|(_, end)| line <= *end)
+    }
+}
+
+/// Stretches, to be asked which others lie within one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Stretches(Vec<Range<usize>>);
+
+impl<'a> FromIterator<&'a Range<usize>> for Stretches {
+    fn from_iter<I: IntoIterator<Item = &'a Range<usize>>>(stretches: I) -> Self {
+        let mut all: Vec<Range<usize>> = stretches.into_iter().cloned().collect();
+        all.sort_by_key(|stretch| (stretch.start, Reverse(stretch.end)));
+        // What one that begins before it holds adds nothing.
+        let mut end = None;
+        all.retain(|stretch| {
+            let further = end.is_none_or(|end| stretch.end > end);
+            end = end.max(Some(stretch.end));
+            further
+        });
+        Self(all)
+    }
+}
+
+impl Stretches {
+    pub(crate) fn hold(&self, inner: &Range<usize>) -> bool {
+        let next = self.0.partition_point(|outer| outer.start <= inner.start);
+        let before = next.checked_sub(1).and_then(|at| self.0.get(at));
+        before.is_some_and(|outer| inner.end <= outer.end)
+    }
+}
+
+/// The reason of the shortest stretch that covers each of these lines; of several such, the first.
+pub(super) fn innermost(
+    silences: &[(Range<usize>, Silence)],
+    index: &LineIndex,
+    lines: &BTreeSet<u32>,
+) -> BTreeMap<u32, Silence> {
+    let all = silences.iter().enumerate();
+    let all = all.map(|(number, (range, why))| (index.lines(range), (range.len(), number), *why));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(lines, ..)| *lines.start());
+    let mut next = all.into_iter().peekable();
+    let mut around = BinaryHeap::new();
+    let mut found = BTreeMap::new();
+    for line in lines {
+        while let Some((lines, rank, why)) = next.next_if(|(lines, ..)| lines.start() <= line) {
+            around.push((Reverse(rank), *lines.end(), why));
+        }
+        // Nothing that ended comes back.
+        while around.peek().is_some_and(|(_, end, _)| end < line) {
+            around.pop();
+        }
+        found.extend(around.peek().map(|(_, _, why)| (*line, *why)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_covered_by_stretches_in_any_order() {
+        let covered: Covered = [7..=9, 1..=2, 8..=8, 2..=3, 12..=12].into_iter().collect();
+        let lines: Vec<u32> = (0..14).filter(|line| covered.contains(*line)).collect();
+        assert_eq!(lines, [1, 2, 3, 7, 8, 9, 12]);
+        assert!(!Covered::default().contains(1));
+    }
+
+    #[test]
+    fn a_stretch_lies_within_one_that_begins_before_it_and_ends_behind() {
+        let all = [5..9, 1..4, 2..3, 5..6, 2..4, 8..20];
+        let stretches: Stretches = all.iter().collect();
+        for start in 0..22 {
+            for end in start..22 {
+                let held = all.iter().any(|of| of.start <= start && end <= of.end);
+                assert_eq!(stretches.hold(&(start..end)), held, "{start}..{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_shortest_stretch_says_why_and_of_two_the_first() {
+        use Silence::{Attribute, Macro, Pattern, Unsafe};
+        let index = LineIndex::of("aa\nbb\ncc\ndd\nee\n");
+        let silences = [
+            (0..12, Unsafe),
+            (3..8, Macro),
+            (6..8, Pattern),
+            (6..8, Attribute),
+        ];
+        let found = innermost(&silences, &index, &(1..=5).collect());
+        let found: Vec<_> = found.into_iter().collect();
+        assert_eq!(found, [(1, Unsafe), (2, Macro), (3, Pattern), (4, Unsafe)]);
     }
 }

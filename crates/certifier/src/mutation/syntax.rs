@@ -164,12 +164,17 @@ pub(super) fn one_line(code: String) -> String {
 const SHOWN: usize = 40;
 
 pub(super) fn shown(text: &str) -> String {
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}...", line.get(..cut).unwrap_or_default()),
-        None => line,
+    let words = text.split_whitespace().enumerate();
+    let signs = words.flat_map(|(at, word)| {
+        let space = (at > 0).then_some(' ');
+        space.into_iter().chain(word.chars())
+    });
+    let mut line: String = signs.take(SHOWN + 1).collect();
+    if let Some((cut, _)) = line.char_indices().nth(SHOWN) {
+        line.truncate(cut);
+        line.push_str("...");
     }
+    line
 }
 
 pub(super) fn squeezed(text: &str) -> String {

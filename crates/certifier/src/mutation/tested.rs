@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 
 use super::examples::{Example, examples, examples_of_page};
 use super::outside::Own;
-use super::survey::{LineIndex, Silence, Survey};
+use super::survey::{Covered, LineIndex, Silence, Survey};
 use crate::flat::{Kind, Token, flatten};
 use crate::tokens::with_tokens;
 
@@ -41,9 +41,9 @@ impl Survey {
     ) {
         let tests = self.silences.iter();
         let tests = tests.filter(|(_, why)| *why == Silence::TestOnly);
-        let tests: Vec<_> = tests.map(|(range, _)| index.lines(range)).collect();
+        let tests: Covered = tests.map(|(range, _)| index.lines(range)).collect();
         let mut lines: BTreeSet<u32> = starting(&flatten(tokens.clone()), own);
-        lines.retain(|line| changed.contains(line) && tests.iter().any(|of| of.contains(line)));
+        lines.retain(|line| changed.contains(line) && tests.contains(*line));
         for example in examples(body, tokens, index) {
             lines.extend(example.acting(changed));
         }

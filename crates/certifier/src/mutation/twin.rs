@@ -42,7 +42,8 @@ const ALONE: &str = "#[inline(never)] ";
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     span: Range<usize>,
-    own: String,
+    /// None where it is the text of the place: many places may lie around one long text.
+    own: Option<String>,
     other: String,
     form: Form,
     /// Where the head of its function begins.
@@ -62,7 +63,11 @@ impl MutationPlan {
     pub(crate) fn twins(&self, index: usize) -> Option<Twins> {
         let (mutant, site) = (self.mutants.get(index)?, self.sites.get(&index)?);
         let text = self.edited(&mutant.file)?;
-        let (own, other) = padded(&mutant.file, &site.own, &site.other)?;
+        let own = match &site.own {
+            Some(own) => own.clone(),
+            None => one_line(text.get(site.span.clone())?.to_owned()),
+        };
+        let (own, other) = padded(&mutant.file, &own, &site.other)?;
         let with = |code: &str| site.written(text, code);
         Some(Twins {
             file: mutant.file.clone(),
@@ -134,17 +139,10 @@ impl Form {
 /// of their own.
 fn sites(found: &Surveyed) -> impl Iterator<Item = Option<Site>> {
     let survey = &found.survey;
-    let slice = |span: &Range<usize>| {
-        let text = found.body.get(span.clone()).unwrap_or_default();
-        one_line(text.to_owned())
-    };
     let expressions = survey.regions.values().flatten().map(move |alternative| {
         Some(Site {
             span: alternative.span.clone(),
-            own: match &alternative.own {
-                Some(own) => own.clone(),
-                None => slice(&alternative.span),
-            },
+            own: alternative.own.clone(),
             other: alternative.code.clone(),
             form: Form::Expression,
             head: 0,
@@ -153,7 +151,7 @@ fn sites(found: &Surveyed) -> impl Iterator<Item = Option<Site>> {
     let entries = survey.entries.iter().flat_map(|(at, all)| {
         let site = |alternative: &Alternative| Site {
             span: *at..*at,
-            own: String::new(),
+            own: Some(String::new()),
             other: format!("{};", alternative.code),
             form: Form::Entry,
             head: 0,
@@ -165,7 +163,7 @@ fn sites(found: &Surveyed) -> impl Iterator<Item = Option<Site>> {
         let statement = effect.form == EffectForm::Statement;
         statement.then(|| Site {
             span: effect.alternative.span.clone(),
-            own: slice(&effect.alternative.span),
+            own: None,
             other: String::new(),
             form: Form::Statement,
             head: 0,

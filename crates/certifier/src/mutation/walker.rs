@@ -14,7 +14,7 @@ use super::choice::{
 use super::names;
 use super::operator::{Operator, binary, integers, literal};
 use super::outside::{Own, acts_outside, renames_acting};
-use super::parts::{Bitwise, Uses, bitwise};
+use super::parts::{Bitwise, Named, Uses, bitwise};
 use super::plan::Purpose;
 use super::said::{InType, Said, read_by_macro};
 use super::survey::{
@@ -53,6 +53,8 @@ pub(super) struct Walker<'a> {
     pub(super) own_type: Vec<String>,
     /// How literals are used.
     pub(super) uses: Uses,
+    /// How its names are, once somebody asked.
+    pub(super) named: Option<Named>,
 }
 
 /// The names a type is written with.
@@ -79,6 +81,11 @@ impl Walker<'_> {
         self.text.get(range).unwrap_or_default()
     }
 
+    /// Whether anything offered for a stretch can still become a mutant.
+    pub(super) fn wants(&self, span: &Range<usize>) -> bool {
+        !self.survey.overflow && self.index.touches(span, self.changed)
+    }
+
     pub(super) fn region(&mut self, span: Range<usize>, offer: Offer) {
         let own = self.slice(span.clone()).trim() == offer.code.trim();
         if own || !self.index.touches(&span, self.changed) || !self.room(&offer) {
@@ -95,7 +102,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Counts an offer against the limits; beyond them the walk only goes on to its end.
+    /// Counts an offer against the limits; beyond them nothing more is walked.
     pub(super) fn room(&mut self, offer: &Offer) -> bool {
         self.mutants += 1;
         self.code_bytes += offer.code.len();
@@ -258,6 +265,9 @@ impl Walker<'_> {
     }
 
     pub(super) fn constants(&mut self, span: &Range<usize>) {
+        if !self.wants(span) {
+            return;
+        }
         for constant in ["true", "false"] {
             let offer = Offer {
                 operator: Operator::Condition,
@@ -417,6 +427,12 @@ impl Walker<'_> {
 }
 
 impl<'ast> Visit<'ast> for Walker<'_> {
+    fn visit_expr(&mut self, node: &'ast Expr) {
+        if !self.survey.overflow {
+            visit::visit_expr(self, node);
+        }
+    }
+
     // Places where nothing can be switched at run time, or where no expression of the program is.
     fn visit_attribute(&mut self, node: &'ast Attribute) {
         if !is_inert(node) {
@@ -460,6 +476,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
 
     fn visit_stmt(&mut self, node: &'ast Stmt) {
+        if self.survey.overflow {
+            return;
+        }
         if let Stmt::Expr(expr, Some(_)) = node
             && is_effect(expr)
         {
@@ -496,6 +515,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
     }
 
     fn visit_item(&mut self, node: &'ast syn::Item) {
+        if self.survey.overflow {
+            return;
+        }
         // Those with a body get a tripwire of their own.
         let gated = matches!(
             node,
@@ -665,6 +687,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             return;
         }
         let span = node.span().byte_range();
+        if !self.wants(&span) {
+            return;
+        }
         let left = self.slice(node.left.span().byte_range()).to_owned();
         let right = self.slice(node.right.span().byte_range()).to_owned();
         for other in others {
@@ -709,6 +734,9 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             return;
         };
         let span = node.lit.span().byte_range();
+        if !self.wants(&span) {
+            return;
+        }
         for replacement in others {
             let offer = Offer {
                 operator,
@@ -737,7 +765,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
         visit::visit_expr_method_call(self, node);
         let operands: Vec<&Expr> = std::iter::once(&*node.receiver).chain(&node.args).collect();
-        self.chosen_by_call(&plain(&node.method), node.span().byte_range(), &operands);
+        self.chosen_by_call(&plain(&node.method), node, &operands);
     }
     fn visit_expr_call(&mut self, node: &'ast syn::ExprCall) {
         visit::visit_expr_call(self, node);
@@ -745,7 +773,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             && let Some(last) = function.path.segments.last()
         {
             let operands: Vec<&Expr> = node.args.iter().collect();
-            self.chosen_by_call(&plain(&last.ident), node.span().byte_range(), &operands);
+            self.chosen_by_call(&plain(&last.ident), node, &operands);
         }
     }
     fn visit_expr_break(&mut self, node: &'ast syn::ExprBreak) {
