@@ -35,11 +35,13 @@ pub(super) struct Found {
     pub(super) function: String,
 }
 
-/// Every mutant that touches one of these lines, outside of the nodes in which none is made.
+/// Every mutant that touches one of these lines, outside of the nodes in which none is made; no more
+/// than the first node beyond `most` has.
 pub(super) fn found(
     syntax: &Syntax<'_>,
     lines: &BTreeSet<u32>,
     hidden: &BTreeSet<usize>,
+    most: usize,
 ) -> Vec<Found> {
     let mut finder = Finder {
         syntax,
@@ -49,6 +51,9 @@ pub(super) fn found(
         found: Vec::new(),
     };
     for node in 0..syntax.nodes.len() {
+        if finder.found.len() > most {
+            break;
+        }
         if finder.touches(node) && !finder.is_placed(node) {
             finder.node(node);
         }
@@ -70,10 +75,12 @@ pub(super) fn is_docstring(syntax: &Syntax<'_>, node: usize) -> bool {
     let Some(owner) = Some(parent).filter(|_| syntax.language == Language::Python) else {
         return false;
     };
-    let only = syntax.inner(node);
-    let text = matches!(only.as_slice(), [one] if
-        matches!(syntax.kind(*one), "string" | "concatenated_string")
-            && syntax.child(*one, "interpolation").is_none());
+    let text = || {
+        let only = syntax.inner(node);
+        matches!(only.as_slice(), [one] if
+            matches!(syntax.kind(*one), "string" | "concatenated_string")
+                && syntax.child(*one, "interpolation").is_none())
+    };
     let documented = match syntax.kind(owner) {
         "module" => true,
         "block" => {
@@ -82,8 +89,8 @@ pub(super) fn is_docstring(syntax: &Syntax<'_>, node: usize) -> bool {
         }
         _ => false,
     };
-    let first = syntax.inner(owner).first() == Some(&node);
-    syntax.kind(node) == "expression_statement" && text && documented && first
+    let first = || syntax.first_inner(owner) == Some(node);
+    syntax.kind(node) == "expression_statement" && documented && first() && text()
 }
 
 pub(super) struct Finder<'a> {

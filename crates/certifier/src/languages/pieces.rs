@@ -138,7 +138,7 @@ fn is_gone_through(syntax: &Syntax<'_>, node: usize) -> bool {
         "argument_list" => {
             let call = syntax.nodes[parent].parent;
             let function = syntax.part(call, "function");
-            let first = syntax.inner(parent).first() == Some(&node);
+            let first = syntax.first_inner(parent) == Some(node);
             let named = function.is_some_and(|of| GOING_THROUGH.contains(&syntax.said(of)));
             first && named
         }

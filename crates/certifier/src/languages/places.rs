@@ -7,7 +7,8 @@ use super::operators::{Found, is_docstring, name_of, statement_of};
 use super::plan::Edited;
 use super::syntax::Syntax;
 use crate::mutation::{LineIndex, Operator, Silence};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What was found of the touched tokens.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ impl Places {
             {
                 places.unjudged.insert((line, Silence::Effect));
             }
-            if edits && is_in_acting_assertion(syntax, token.node) {
+            if edits && names.is_in_acting_assertion(token.node) {
                 places.unjudged.insert((line, Silence::DebugOnly));
             }
             match names.role(token.node, edits, &guard) {
@@ -148,10 +149,26 @@ struct Names<'a> {
     around: &'a Around<'a>,
     /// Words of the baseline's text.
     before: BTreeSet<&'a str>,
-    /// Words that did not change.
-    kept: BTreeSet<&'a str>,
+    /// Words that did not change, and where each of them stands, in order.
+    kept_at: HashMap<&'a str, Vec<usize>>,
     /// Functions of the baseline, with the tokens of their heads.
     heads: BTreeMap<String, Vec<&'a str>>,
+    /// What was asked of statements: every token of one asks the same.
+    asked: RefCell<HashMap<(Question, usize), bool>>,
+    /// Whether names stand in other files.
+    used: RefCell<HashMap<String, bool>>,
+}
+
+/// What is asked of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Question {
+    Rebinds,
+    IsNewList,
+    DeclaresNew,
+    CallsOtherwise,
+    HasValue,
+    GivesNewName,
+    Acts,
 }
 
 impl<'a> Names<'a> {
@@ -164,9 +181,12 @@ impl<'a> Names<'a> {
                 .collect()
         });
         let all = edited.tokens.iter().enumerate();
-        let kept = all
-            .filter(|(number, _)| !edited.touched.edited.contains(number))
-            .map(|(_, token)| edited.syntax.slice(&token.range));
+        let kept = all.filter(|(number, _)| !edited.touched.edited.contains(number));
+        let mut kept_at: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (_, token) in kept {
+            let places = kept_at.entry(edited.syntax.slice(&token.range));
+            places.or_default().push(token.range.start);
+        }
         let heads = old.map(|(syntax, _)| {
             let functions = (0..syntax.nodes.len()).filter(|at| is_function(syntax, *at));
             functions
@@ -177,9 +197,21 @@ impl<'a> Names<'a> {
             edited,
             around,
             before: before.unwrap_or_default(),
-            kept: kept.collect(),
+            kept_at,
             heads: heads.unwrap_or_default(),
+            asked: RefCell::default(),
+            used: RefCell::default(),
         }
+    }
+
+    fn asked(&self, question: Question, statement: usize, ask: impl FnOnce() -> bool) -> bool {
+        let key = (question, statement);
+        let known = self.asked.borrow().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let answer = ask();
+            self.asked.borrow_mut().insert(key, answer);
+            answer
+        })
     }
 
     fn role(&self, node: usize, edits: bool, guard: &BTreeSet<usize>) -> Role {
@@ -201,7 +233,8 @@ impl<'a> Names<'a> {
             kind,
             "import_statement" | "import_from_statement" | "import_spec"
         ) {
-            return match edits && self.rebinds(at) {
+            let rebinds = || self.asked(Question::Rebinds, at, || self.rebinds(at));
+            return match edits && rebinds() {
                 true => Role::Silent(Silence::Rebound),
                 false if kind == "import_spec" => Role::Declaration,
                 false => Role::Statement(at),
@@ -213,32 +246,41 @@ impl<'a> Names<'a> {
                 .find(|at| syntax.kind(*at) == "enumerator");
             return match item {
                 Some(item) if syntax.part(item, "value").is_some() => Role::Statement(at),
-                Some(item) => unless(new(&name_of(syntax, item)) && self.is_new_list(at)),
+                Some(item) => {
+                    let list = || self.asked(Question::IsNewList, at, || self.is_new_list(at));
+                    unless(new(&name_of(syntax, item)) && list())
+                }
                 None => Role::Declaration,
             };
         }
         if grammar.declarations.contains(&kind) {
-            let name = name_of(syntax, at);
-            return unless(
+            let fine = self.asked(Question::DeclaresNew, at, || {
+                let name = name_of(syntax, at);
                 kind == "preproc_include"
                     || matches!(kind, "pass_statement" | "empty_statement")
                     || self.declares_new(at)
-                    || !name.is_empty() && new(&name),
-            );
+                    || !name.is_empty() && new(&name)
+            });
+            return unless(fine);
         }
-        if is_function(syntax, at) && edits && self.calls_otherwise(at) {
+        let otherwise = || self.asked(Question::CallsOtherwise, at, || self.calls_otherwise(at));
+        if is_function(syntax, at) && edits && otherwise() {
             return Role::Silent(Silence::Rebound);
         }
         let declares = matches!(
             kind,
             "declaration" | "lexical_declaration" | "variable_declaration" | "var_declaration"
         );
-        if declares && !syntax.within(at).any(|at| has_value(syntax, at)) {
-            let name = syntax.inner(at).into_iter().rev();
-            let mut names = name
-                .map(|at| declared_name(syntax, at))
-                .filter(|n| !n.is_empty());
-            return unless(names.next().is_none_or(|name| new(&name)));
+        let valued = || syntax.within(at).any(|at| has_value(syntax, at));
+        if declares && !self.asked(Question::HasValue, at, valued) {
+            let fine = self.asked(Question::GivesNewName, at, || {
+                let name = syntax.inner(at).into_iter().rev();
+                let mut names = name
+                    .map(|at| declared_name(syntax, at))
+                    .filter(|n| !n.is_empty());
+                names.next().is_none_or(|name| new(&name))
+            });
+            return unless(fine);
         }
         Role::Statement(at)
     }
@@ -275,7 +317,7 @@ impl<'a> Names<'a> {
             .any(|at| syntax.kind(at) == "wildcard_import");
         wild || bound(syntax, import)
             .iter()
-            .any(|name| self.kept.contains(name.as_str()))
+            .any(|name| self.kept_at.contains_key(name.as_str()))
     }
 
     fn is_new_list(&self, list: usize) -> bool {
@@ -304,7 +346,7 @@ impl<'a> Names<'a> {
         let Some(before) = self.heads.get(&name) else {
             return false;
         };
-        let used = || self.kept_beside(&name, function) || (self.around.used)(&name);
+        let used = || self.kept_beside(&name, function) || self.used(&name);
         *before != head(syntax, function) && used()
     }
 
@@ -315,12 +357,27 @@ impl<'a> Names<'a> {
             .part(function, "body")
             .map(|at| syntax.nodes[at].range.start);
         let own = syntax.nodes[function].range.start..body.unwrap_or_default();
-        let mut all = self.edited.tokens.iter().enumerate();
-        all.any(|(number, token)| {
-            !self.edited.touched.edited.contains(&number)
-                && !own.contains(&token.range.start)
-                && syntax.slice(&token.range) == name
-        })
+        let places = self.kept_at.get(name).into_iter().flatten();
+        let ends = [places.clone().next(), places.last()];
+        ends.into_iter().flatten().any(|at| !own.contains(at))
+    }
+
+    /// Whether a name stands in another file.
+    fn used(&self, name: &str) -> bool {
+        let mut known = self.used.borrow_mut();
+        let known = known.entry(name.to_owned());
+        *known.or_insert_with(|| (self.around.used)(name))
+    }
+
+    /// In an assertion that does more than ask: under `-O` Python leaves it out, with what it does.
+    fn is_in_acting_assertion(&self, node: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        if syntax.language != Language::Python {
+            return false;
+        }
+        let mut around = std::iter::once(node).chain(syntax.around(node));
+        let assertion = around.find(|at| syntax.kind(*at) == "assert_statement");
+        assertion.is_some_and(|at| self.asked(Question::Acts, at, || acts(syntax, at)))
     }
 }
 
@@ -489,15 +546,8 @@ const ANSWERS: &str = "\
     list lower max min ord range repr reversed round set sorted split startswith str strip sum tuple \
     type upper values zip";
 
-/// In an assertion that does more than ask: under `-O` Python leaves it out, with what it does.
-fn is_in_acting_assertion(syntax: &Syntax<'_>, node: usize) -> bool {
-    if syntax.language != Language::Python {
-        return false;
-    }
-    let mut around = std::iter::once(node).chain(syntax.around(node));
-    let Some(assertion) = around.find(|at| syntax.kind(*at) == "assert_statement") else {
-        return false;
-    };
+/// Whether an assertion does more than ask.
+fn acts(syntax: &Syntax<'_>, assertion: usize) -> bool {
     let mut open = syntax.inner(assertion);
     while let Some(at) = open.pop() {
         let acts = match syntax.kind(at) {

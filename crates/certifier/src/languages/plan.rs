@@ -82,6 +82,8 @@ impl<'a> Edited<'a> {
 pub(crate) struct Rewrites {
     language: Language,
     texts: BTreeMap<RelPath, String>,
+    /// SHA-256 of each.
+    sources: BTreeMap<RelPath, Digest>,
     mutants: Vec<Rewrite>,
     placebos: Vec<Rewrite>,
     canaries: Vec<Rewrite>,
@@ -193,13 +195,13 @@ impl Rewrites {
     }
 
     fn unjudged(&self, file: &RelPath, line: u32, why: Silence) -> Unjudged {
-        let text = self.texts.get(file).map_or(&[][..], |text| text.as_bytes());
+        let source = self.sources.get(file).copied();
         Unjudged {
             file: file.clone(),
             line,
             why,
             what: String::new(),
-            source: Digest::of(text),
+            source: source.unwrap_or_else(|| Digest::of(&[])),
         }
     }
 }
@@ -220,6 +222,7 @@ pub(crate) fn plan(
         rewrites: Rewrites {
             language,
             texts: BTreeMap::new(),
+            sources: BTreeMap::new(),
             mutants: Vec::new(),
             placebos: Vec::new(),
             canaries: Vec::new(),
@@ -279,15 +282,22 @@ impl Making {
         };
         let mut places = Places::of(edited, &around);
         let path = edited.path.clone();
-        self.rewrites
-            .texts
-            .insert(path.clone(), edited.syntax.text.to_owned());
+        let text = edited.syntax.text;
+        let source = Digest::of(text.as_bytes());
+        self.rewrites.texts.insert(path.clone(), text.to_owned());
+        self.rewrites.sources.insert(path.clone(), source);
         self.forms(edited);
         if places.code.is_empty() {
             return Ok(());
         }
-        let made = found(&edited.syntax, &places.code, &places.hidden);
         let first = self.plan.mutants.len();
+        let room = MAX_BUILDS.saturating_sub(first);
+        let made = found(&edited.syntax, &places.code, &places.hidden, room);
+        if made.len() > room {
+            return Err(CertifierCode::MutantsTooMany.refuse(format_args!(
+                "{path}: more than {MAX_BUILDS} mutants up to here, each a build"
+            )));
+        }
         for statement in places.judged(&edited.syntax, &made) {
             let mutants = statement.mutants.iter().map(|m| m + first).collect();
             let statement = Statement {
@@ -296,7 +306,7 @@ impl Making {
             };
             self.rewrites.statements.push((path.clone(), statement));
         }
-        self.mutants(edited, &made)?;
+        self.mutants(edited, &made);
         self.silent(&path, &places);
         if self.plan.mutants.len() > first {
             let lines = &places.code;
@@ -330,17 +340,11 @@ impl Making {
         }
     }
 
-    fn mutants(&mut self, edited: &Edited<'_>, made: &[Found]) -> Result<(), CertifierError> {
+    fn mutants(&mut self, edited: &Edited<'_>, made: &[Found]) {
         let index = LineIndex::of(edited.syntax.text);
         let source = Digest::of(edited.syntax.text.as_bytes());
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for found in made {
-            if self.plan.mutants.len() >= MAX_BUILDS {
-                return Err(CertifierCode::MutantsTooMany.refuse(format_args!(
-                    "{}: more than {MAX_BUILDS} mutants up to here, each a build",
-                    edited.path
-                )));
-            }
             let (line, column) = (index.line(found.span.start), index.column(found.span.start));
             let id = id_of(
                 edited.path,
@@ -367,7 +371,6 @@ impl Making {
                 replacements: vec![(found.span.clone(), found.text.clone())],
             });
         }
-        Ok(())
     }
 
     fn silent(&mut self, path: &RelPath, places: &Places) {

@@ -112,15 +112,21 @@ impl<'a> Syntax<'a> {
     /// Children that are no punctuation or keyword and no comment.
     pub(super) fn inner(&self, node: usize) -> Vec<usize> {
         let children = self.nodes[node].children.iter().copied();
-        children
-            .filter(|c| {
-                let kind = self.kind(*c);
-                kind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                    && self.said(*c) != kind
-                    && !is_comment(kind)
-                    || matches!(kind, "true" | "false" | "nil" | "null")
-            })
-            .collect()
+        children.filter(|child| self.is_inner(*child)).collect()
+    }
+
+    /// The first of them.
+    pub(super) fn first_inner(&self, node: usize) -> Option<usize> {
+        let mut children = self.nodes[node].children.iter().copied();
+        children.find(|child| self.is_inner(*child))
+    }
+
+    fn is_inner(&self, node: usize) -> bool {
+        let kind = self.kind(node);
+        kind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && self.said(node) != kind
+            && !is_comment(kind)
+            || matches!(kind, "true" | "false" | "nil" | "null")
     }
 
     /// Every node below one, itself included, in order.

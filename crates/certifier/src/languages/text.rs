@@ -2,6 +2,7 @@
 
 use super::Language;
 use super::syntax::{Syntax, is_comment, shown};
+use crate::mutation::Stretches;
 use crate::tokens::honest_text;
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::RelPath;
@@ -110,12 +111,15 @@ fn unspliced(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> 
         let rest = rest.trim_start_matches([' ', '\t', '\r']);
         rest.starts_with('\n')
     });
+    let places = |which: fn(&str) -> bool| {
+        let nodes = syntax.nodes.iter().filter(move |node| which(node.kind));
+        nodes.map(|node| &node.range).collect::<Stretches>()
+    };
+    let macros = places(|kind| matches!(kind, "preproc_def" | "preproc_function_def"));
+    let comments = places(is_comment);
     for (at, _) in splices {
-        let mut inside = syntax.nodes.iter().filter(|n| n.range.contains(&at));
-        let in_macro = inside
-            .clone()
-            .any(|n| matches!(n.kind, "preproc_def" | "preproc_function_def"));
-        if !in_macro || inside.any(|n| is_comment(n.kind)) {
+        let place = at..at + 1;
+        if !macros.hold(&place) || comments.hold(&place) {
             return Err(ambiguous(path, line_of(syntax.text, at), "a spliced line"));
         }
     }

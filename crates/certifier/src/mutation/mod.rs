@@ -50,8 +50,8 @@ pub use plan::{
     EditedFile, FileRole, Mutant, MutationInput, MutationPlan, Purpose, Unjudged, Unmutated,
 };
 pub use reach::{EACH, Part, REACHING, Reach};
-pub(crate) use survey::LineIndex;
 pub use survey::Silence;
+pub(crate) use survey::{LineIndex, Stretches};
 pub(crate) use syntax::{is_test_only, takes_expressions};
 pub use tally::{Answer, FamilyCount, Fate, Kill, Run, Tally, Trial};
 pub(crate) use tally::{unchanged_control, unnoticed_placebo};
