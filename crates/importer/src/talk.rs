@@ -4,6 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, waitid};
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ pub(crate) struct Talk {
     stdin: Option<ChildStdin>,
     unread: Vec<u8>,
     start: usize,
+    /// The first bytes of what it complained about.
+    complaint: Vec<u8>,
     deadline: Instant,
 }
 
@@ -39,27 +42,39 @@ const PAUSE: Duration = Duration::from_micros(200);
 const LINE: usize = 4096;
 /// Bytes asked of the pipe at once: the size of a Linux pipe.
 const CHUNK: usize = 65_536;
+/// Most bytes of answer that are held while git is still written to: more than any of its answers has.
+const HELD: usize = 16 << 20;
+/// Most bytes that are kept of its complaints: enough for its two or three lines.
+const COMPLAINT: usize = 2048;
 
 impl Talk {
     pub(crate) fn new(mut child: Child, time: Duration) -> Result<Self, ImportError> {
         let stdin = child.stdin.take();
-        if let Some(stdin) = &stdin {
-            // Our end alone: the child's end is another file description.
-            rustix::fs::fcntl_setfl(stdin, OFlags::WRONLY | OFlags::NONBLOCK)
-                .map_err(|e| ImporterCode::GitFailed.refuse(format!("the pipe to git: {e}")))?;
-        }
         let talk = Self {
             child,
             stdin,
             unread: Vec::new(),
             start: 0,
+            complaint: Vec::new(),
             deadline: Instant::now() + time,
         };
+        // Our ends alone: the child's are other file descriptions.
+        let stdin = talk
+            .stdin
+            .as_ref()
+            .map(|pipe| (pipe.as_fd(), OFlags::WRONLY));
+        let stderr = talk.child.stderr.as_ref();
+        let stderr = stderr.map(|pipe| (pipe.as_fd(), OFlags::RDONLY));
+        for (pipe, flags) in [stdin, stderr].into_iter().flatten() {
+            rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK)
+                .map_err(|e| ImporterCode::GitFailed.refuse(format!("a pipe to git: {e}")))?;
+        }
         talk.limit()?;
         Ok(talk)
     }
 
-    /// Writes to git. A git that does not read is left at the deadline.
+    /// Writes to git, and reads what it says meanwhile: a git whose answers nobody takes stops reading. One
+    /// that does not read is left at the deadline.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -77,18 +92,15 @@ impl Talk {
         Ok(())
     }
 
-    /// Waits until the pipe takes more. A pack is larger than a pipe.
-    fn wait_for_room(&self) -> Result<(), ImportError> {
-        let Some(stdin) = &self.stdin else {
-            return Ok(());
-        };
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).ok();
-        match poll(&mut [PollFd::new(stdin, PollFlags::OUT)], timeout.as_ref()) {
-            Ok(0) => Err(ImporterCode::GitDeadline.refuse("git does not read")),
-            Ok(_) => Ok(()),
-            Err(e) => Err(ImporterCode::GitFailed.refuse(format!("waiting for git: {e}"))),
+    /// Waits until git takes more, or has said more. A pack is larger than a pipe.
+    fn wait_for_room(&mut self) -> Result<(), ImportError> {
+        if self.wait_for_pipes(true)? {
+            self.read()?;
         }
+        if self.unread.len() - self.start > HELD {
+            return Err(ImporterCode::GitFailed.refuse("git says more than it was asked"));
+        }
+        Ok(())
     }
 
     /// The next line, without its end.
@@ -124,11 +136,10 @@ impl Talk {
     /// Ends the input and reads the rest.
     pub(crate) fn finish(mut self, most: Cap) -> Result<Answer, ImportError> {
         self.stdin = None;
-        while self.fill()? > 0 {
-            if self.unread.len() - self.start > most.bytes {
-                let detail = format!("git printed more than {} bytes", most.bytes);
-                return Err(most.code.refuse(detail));
-            }
+        while self.unread.len() - self.start <= most.bytes && self.fill()? > 0 {}
+        if self.unread.len() - self.start > most.bytes {
+            let detail = format!("git printed more than {} bytes", most.bytes);
+            return Err(most.code.refuse(detail));
         }
         let status = self.wait()?;
         let complaint = self.complaint();
@@ -155,17 +166,52 @@ impl Talk {
 
     /// Waits for more of the answer. 0 is its end.
     fn fill(&mut self) -> Result<usize, ImportError> {
-        let Some(stdout) = &mut self.child.stdout else {
-            return Ok(0);
-        };
+        while self.child.stdout.is_some() && !self.wait_for_pipes(false)? {}
+        self.read()
+    }
+
+    /// Waits until git says something, or takes something where that is wanted. Whether it goes on with
+    /// its answer; what it complains about is read here.
+    fn wait_for_pipes(&mut self, writing: bool) -> Result<bool, ImportError> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).ok();
-        let mut ready = [PollFd::new(&*stdout, PollFlags::IN)];
-        match poll(&mut ready, timeout.as_ref()) {
-            Ok(0) => return Err(ImporterCode::GitDeadline.refuse("no answer in time")),
+        let [stdout, stderr] = [
+            self.child.stdout.as_ref().map(AsFd::as_fd),
+            self.child.stderr.as_ref().map(AsFd::as_fd),
+        ];
+        let stdin = self.stdin.as_ref().filter(|_| writing);
+        let mut pipes: Vec<PollFd<'_>> = [stdout, stderr]
+            .into_iter()
+            .flatten()
+            .map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN))
+            .collect();
+        pipes.extend(stdin.map(|pipe| PollFd::new(pipe, PollFlags::OUT)));
+        // One that never stops to complain is always ready.
+        let ready = match left.is_zero() {
+            true => Ok(0),
+            false => poll(&mut pipes, timeout.as_ref()),
+        };
+        let what = if writing {
+            "git does not read"
+        } else {
+            "no answer in time"
+        };
+        match ready {
+            Ok(0) => return Err(ImporterCode::GitDeadline.refuse(what)),
             Ok(_) => {}
             Err(e) => return Err(ImporterCode::GitFailed.refuse(format!("waiting for git: {e}"))),
         }
+        let first = pipes.first().is_some_and(|pipe| !pipe.revents().is_empty());
+        let answers = stdout.is_some() && first;
+        self.listen();
+        Ok(answers)
+    }
+
+    /// What is there of the answer. 0 is its end.
+    fn read(&mut self) -> Result<usize, ImportError> {
+        let Some(stdout) = &mut self.child.stdout else {
+            return Ok(0);
+        };
         let old = self.unread.len();
         self.unread.resize(old + CHUNK, 0);
         let got = self
@@ -174,11 +220,35 @@ impl Talk {
             .map_or(Ok(0), |free| stdout.read(free));
         self.unread
             .truncate(old + got.as_ref().copied().unwrap_or(0));
+        if matches!(got, Ok(0)) {
+            self.child.stdout = None;
+        }
         got.map_err(|e| ImporterCode::GitFailed.refuse(format!("reading from git: {e}")))
+    }
+
+    /// Reads a piece of what git complains about, and keeps the first bytes of all: with a full pipe it
+    /// would wait. Only what is there: a grandchild could hold the pipe open. Whether there was any.
+    fn listen(&mut self) -> bool {
+        let Some(stderr) = &mut self.child.stderr else {
+            return false;
+        };
+        let mut piece = [0; 4096];
+        match stderr.read(&mut piece) {
+            Ok(0) => self.child.stderr = None,
+            Ok(count) => {
+                let room = COMPLAINT - self.complaint.len();
+                let kept = piece.get(..count.min(room)).unwrap_or_default();
+                self.complaint.extend_from_slice(kept);
+                return true;
+            }
+            Err(_) => {}
+        }
+        false
     }
 
     fn wait(&mut self) -> Result<ExitStatus, ImportError> {
         loop {
+            self.listen();
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
                 Ok(None) if Instant::now() < self.deadline => std::thread::sleep(PAUSE),
@@ -196,15 +266,8 @@ impl Talk {
 
     /// The first bytes of what the dead child wrote to its error output, safe to show.
     fn complaint(&mut self) -> String {
-        /// Enough for git's two or three lines.
-        const MOST: u64 = 2048;
-        let mut text = Vec::new();
-        if let Some(stderr) = self.child.stderr.take() {
-            // A grandchild could still hold the pipe open: take only what is there.
-            let _ = rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK);
-            let _ = stderr.take(MOST).read_to_end(&mut text);
-        }
-        escape(text.trim_ascii(), 400)
+        while self.complaint.len() < COMPLAINT && self.listen() {}
+        escape(self.complaint.trim_ascii(), 400)
     }
 
     /// Asks first: a git that is asked removes its lock files. Then ends whatever is left of its
@@ -335,6 +398,41 @@ mod tests {
         slow.send(&pack).unwrap();
         let answer = slow.finish(MOST).unwrap();
         assert_eq!(answer.stdout.trim_ascii(), b"1048576");
+    }
+
+    #[test]
+    fn a_git_that_speaks_before_it_has_heard_all_is_listened_to() {
+        let pack = vec![0; 1 << 20];
+        let most = Cap {
+            bytes: 1 << 20,
+            ..MOST
+        };
+        let loud = "head -c 1000000 /dev/zero >&2";
+        for (script, said) in [
+            ("cat".to_owned(), 1 << 20),
+            (format!("{loud}; cat"), 1 << 20),
+            (format!("cat; {loud}"), 1 << 20),
+            (format!("cat >/dev/null; exec >&-; {loud}"), 0),
+        ] {
+            let mut talk = talk(&script, LONG);
+            talk.send(&pack).unwrap();
+            let answer = talk.finish(most).unwrap();
+            assert_eq!((answer.stdout.len(), answer.code), (said, 0), "{script}");
+        }
+        let mut silent = talk(&format!("{loud}; read line; echo said"), LONG);
+        silent.send(b"line\n").unwrap();
+        assert_eq!(silent.line().unwrap(), b"said");
+    }
+
+    #[test]
+    fn a_git_that_never_stops_to_speak_is_left() {
+        let pack = vec![0; 1 << 20];
+        let refused = talk("cat /dev/zero", LONG).send(&pack).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::GitFailed);
+        let refused = talk("cat /dev/zero >&2", SHORT).send(&pack).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::GitDeadline);
+        let mut loud = talk("cat /dev/zero >&2", SHORT);
+        assert_eq!(loud.line().unwrap_err().code, ImporterCode::GitDeadline);
     }
 
     #[test]

@@ -213,6 +213,25 @@ fn attributes_that_change_no_byte_are_no_obstacle() {
 }
 
 #[test]
+fn as_many_and_as_long_paths_as_a_commit_may_have_land() {
+    let lay = |top: &Path| write(top, ".gitattributes", "*.png -diff\n");
+    let yard = Yard::with(&programs()[0], lay, |top| {
+        let folder = format!("d/{}", "x".repeat(254));
+        for number in 0..1_024 {
+            write(top, &format!("{folder}/{number:0255}"), "same\n");
+        }
+    });
+    let longest = yard.capture.checked.changes().iter();
+    assert_eq!(
+        longest.map(|change| change.path.as_str().len()).max(),
+        Some(512)
+    );
+    yard.land().unwrap();
+    assert_eq!(yard.tip(), yard.head());
+    assert_eq!(yard.run(&["status", "--porcelain"]), "");
+}
+
+#[test]
 fn submodules_and_links_of_the_baseline_stay_as_they_are() {
     for git in programs() {
         let lay = |top: &Path| {
