@@ -152,8 +152,8 @@ fn check_in(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportErro
 fn check_before(git: &Git, host: &Host, key: &AdmissionKey) -> Result<(), ImportError> {
     host.check_owner(rustix::process::geteuid().as_raw())?;
     host.check_hooks(git)?;
-    check_at_baseline(git, host, key)?;
     host.check_plain(&key.branch)?;
+    check_at_baseline(git, host, key)?;
     host.check_idle(&key.branch, host.is_on(&key.branch)?)
 }
 

@@ -203,9 +203,13 @@ impl Host {
             .ok_or_else(unknown)
     }
 
-    /// The commit of a branch by its full name; `None` if there is no such branch or its commit cannot
-    /// be read. Only that name counts: where a branch is gone, `rev-parse` takes a tag that is called
-    /// `refs/heads/main` for it.
+    /// The commit of a branch by its full name; `None` if there is no such branch, or something else than
+    /// a commit under its name. Only that name counts: where a branch is gone, `rev-parse` takes a tag that
+    /// is called `refs/heads/main` for it.
+    ///
+    /// # Errors
+    /// `GIT_FAILED` where git fails, or complains instead of naming the branch: one that could not be read
+    /// is not one that is not there.
     pub(crate) fn tip(&self, git: &Git, branch: &str) -> Result<Option<CommitId>, ImportError> {
         let form = "--format=%(refname) %(objecttype) %(objectname)";
         let words = [form, branch].map(OsStr::new);
@@ -215,7 +219,12 @@ impl Host {
             .lines()
             .filter_map(|line| line.strip_prefix(branch)?.strip_prefix(" commit "))
             .find_map(|id| id.parse().ok());
-        Ok(id.filter(|_| answer.code == 0))
+        // A reference that it cannot read it leaves out, with a warning and status 0.
+        if answer.code != 0 || (id.is_none() && !answer.complaint.is_empty()) {
+            let detail = format!("{}: {}", escape(branch, 200), answer.complaint);
+            return Err(ImporterCode::GitFailed.refuse(detail));
+        }
+        Ok(id)
     }
 
     /// The short names of its branches and tags, and of those it fetched.

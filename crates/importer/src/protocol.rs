@@ -8,7 +8,7 @@ use crate::Outcome;
 /// Where the branch is, seen from an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// It is gone, or its commit cannot be read.
+    /// It is gone, or is no commit.
     Gone,
     /// Where it was.
     Baseline,

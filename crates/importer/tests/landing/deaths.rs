@@ -250,6 +250,36 @@ fn where_the_branch_says_nothing_about_the_files_nobody_touches_them() {
 }
 
 #[test]
+fn a_git_that_cannot_read_the_branch_decides_nothing() {
+    let yard = Yard::new(&programs()[0]);
+    killed_at(&yard, COMMITTED);
+    let before = yard.state();
+    let real = yard.program.display();
+    for act in [
+        "exit 128",
+        "kill -9 $$",
+        "echo 'fatal: no memory' >&2; exit 128",
+        "echo 'warning: ignoring broken ref' >&2; exit 0",
+    ] {
+        let script =
+            format!("for w; do case $w in for-each-ref) {act};; esac; done; exec {real} \"$@\"");
+        let git = Git::at(&fake_git(yard.temp.path(), &script)).unwrap();
+        let host = Host::open(&git, &yard.top).unwrap();
+        let refused = recover_repository(&git, &host, &mut yard.ledger(), NOW_IS_PAST).unwrap_err();
+        assert_eq!(refused.code(), "importer/GIT_FAILED", "{act}");
+        let refused = yard.land_in(&yard.top, &git).unwrap_err();
+        assert_ne!(refused.code(), "importer/BRANCH_MISSING", "{act}");
+        assert_eq!(yard.state(), before, "{act}");
+    }
+    let [found] = &yard.recover()[..] else {
+        panic!("one import was cut off")
+    };
+    assert_eq!(found.outcome, Outcome::Applied);
+    assert!(found.receipt.is_some());
+    ends_well(&yard, true);
+}
+
+#[test]
 fn a_branch_that_went_on_has_its_receipt_and_its_files() {
     let yard = Yard::new(&programs()[0]);
     killed_at(&yard, COMMITTED);
