@@ -91,6 +91,15 @@ impl Verb {
             Self::CheckAttr => &["check-attr", "--cached", "--stdin", "-z"],
         }
     }
+
+    /// Most bytes it may allocate at once. A pack of a thousand bytes can ask for a thousand million.
+    fn alloc_limit(self) -> &'static str {
+        match self {
+            // It holds the user's whole index in one piece: 1.5 GiB of the largest that is read.
+            Self::DiffIndex => "2g",
+            _ => "64m",
+        }
+    }
 }
 
 /// Git's own checks of objects, all as errors but one: an unchanged directory of the baseline may
@@ -211,6 +220,7 @@ impl Git {
         command
             .env_clear()
             .envs(ENVIRONMENT)
+            .env("GIT_ALLOC_LIMIT", verb.alloc_limit())
             .envs(place.environment())
             .current_dir("/")
             .process_group(0)
@@ -269,9 +279,9 @@ fn is_program(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The whole environment. Each line answers something that was seen to run a program, open a
+/// The whole environment, but for places and limits. Each line answers something that was seen to run a program, open a
 /// connection, or change what a repository says.
-const ENVIRONMENT: [(&str, &str); 25] = [
+const ENVIRONMENT: [(&str, &str); 24] = [
     ("PATH", "/usr/bin:/bin"),
     ("HOME", "/nonexistent"),
     ("XDG_CONFIG_HOME", "/nonexistent"),
@@ -294,8 +304,6 @@ const ENVIRONMENT: [(&str, &str); 25] = [
     ("GIT_EDITOR", "/bin/false"),
     ("GIT_ADVICE", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // A pack of a thousand bytes can ask for a thousand million: one allocation stays below this.
-    ("GIT_ALLOC_LIMIT", "64m"),
     ("GIT_COMMITTER_NAME", "flightproof"),
     ("GIT_COMMITTER_EMAIL", "flightproof@localhost"),
 ];

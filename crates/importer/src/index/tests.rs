@@ -1,4 +1,9 @@
 use super::*;
+use crate::Git;
+use crate::git::Verb;
+use crate::scratch::Scratch;
+use flightproof_core::CommitId;
+use std::ffi::OsStr;
 
 fn tracked(id: u8) -> Tracked {
     let mut stat = [0; STAT];
@@ -170,4 +175,23 @@ fn only_directories_above_a_change_are_forgotten() {
     let mut longer = whole;
     longer.push(0);
     assert_eq!(cache::without(&longer, [path].into_iter()), None);
+}
+
+#[test]
+fn git_reads_an_index_of_many_megabytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let floor = CommitId::from_bytes([1; 20]);
+    let window = Scratch::empty(temp.path().join("window.git"), floor).unwrap();
+    let file = temp.path().join("index");
+    // As much as 600,000 ordinary paths, in fewer.
+    let long = "x".repeat(60_000);
+    let names: Vec<String> = (0..1_200).map(|n| format!("{n:04}{long}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    std::fs::write(&file, empty(2).write(&edits(&names)).unwrap()).unwrap();
+    // The tree that has nothing in it, which git knows without a file.
+    let words = ["4b825dc642cb6eb9a060e54bf8d69288fbee4904", "--"].map(OsStr::new);
+    let git = Git::find().unwrap();
+    let place = window.with_index(&file);
+    let answer = git.ask(Verb::DiffIndex, place, &words).unwrap();
+    assert_eq!((answer.code, answer.complaint.as_str()), (1, ""));
 }
