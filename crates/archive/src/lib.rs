@@ -20,7 +20,7 @@ pub mod fuzzing;
 mod header;
 mod json;
 mod listing;
-mod names;
+pub mod names;
 mod order;
 pub mod paar;
 pub mod paws;

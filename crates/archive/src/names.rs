@@ -45,7 +45,8 @@ impl Names {
         }
     }
 
-    fn fault(self, name: &str) -> Option<&'static str> {
+    /// Why no file may have this name: words that follow it. `None` if it may.
+    pub fn fault(self, name: &str) -> Option<&'static str> {
         if name.len() > MAX_SEGMENT_BYTES {
             return Some("has a name of more than 255 bytes");
         }
@@ -102,7 +103,7 @@ fn strict_fault(name: &str) -> Option<&'static str> {
 
 /// Whether git, HFS+ or NTFS reads the name as `.git`: in any case, with characters that HFS+
 /// ignores, with what NTFS drops at the end, as its short name, or with a stream name.
-pub(crate) fn is_dot_git(name: &str) -> bool {
+pub fn is_dot_git(name: &str) -> bool {
     [".git", "git~1"]
         .iter()
         .any(|known| is_read_as(name, known))
@@ -203,7 +204,7 @@ fn check_collisions<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), Arch
 /// One key for all names a file system may take for one: without what HFS+ ignores, compatibility
 /// decomposition, then full case folding. Upper case comes between two lower ones, so that `ß`
 /// meets `ss` and `ẞ`, which is upper case already, meets both.
-pub(crate) fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }

@@ -66,7 +66,7 @@ fn shelve(objects: &mut Objects, root: ObjectId) -> Result<Shelf, ImportError> {
         if shelf.contains_key(&id) {
             continue;
         }
-        if depth > DEPTH {
+        if depth >= DEPTH {
             return Err(ImporterCode::DepthOverLimit.refuse(format!("{DEPTH} below the top")));
         }
         if shelf.len() >= OBJECTS {

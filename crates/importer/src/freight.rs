@@ -158,7 +158,7 @@ fn rebuild(
     places: &[(&str, &Item<'_>)],
     depth: usize,
 ) -> Result<ObjectId, ImportError> {
-    if depth > DEPTH {
+    if depth >= DEPTH {
         return Err(ImporterCode::DepthOverLimit.refuse(format!("{DEPTH} below the top")));
     }
     let mut entries = tree::parse(&trees.read(id, Kind::Tree, TREE)?)?;

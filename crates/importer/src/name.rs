@@ -1,92 +1,50 @@
 use crate::{ImportError, ImporterCode};
+use flightproof_archive::names::{Names, is_dot_git};
 use flightproof_core::{escape, is_default_ignorable};
-use unicode_normalization::UnicodeNormalization as _;
+
+pub(crate) use flightproof_archive::names::fold;
 
 /// Longest name in bytes: what Linux file systems hold.
 const MOST: usize = 255;
 
-/// A name that a candidate brings: it must be the same plain name everywhere.
+/// A name at which a candidate brings something: it must be the same plain name everywhere.
 ///
 /// The rules are those of every file system and terminal at once, since nobody knows where the
-/// branch is checked out next.
+/// branch is checked out next. What a working tree would not take when the commit lands is refused here.
 pub(crate) fn check_new(name: &[u8]) -> Result<&str, ImportError> {
-    let text = std::str::from_utf8(name).map_err(|_| refused(name, "it is not UTF-8"))?;
+    let text = std::str::from_utf8(name).map_err(|_| refused(name, "is not UTF-8"))?;
     if name.len() > MOST {
         let detail = format!("{} bytes: {}", name.len(), escape(name, 40));
         return Err(ImporterCode::PathTooLong.refuse(detail));
     }
     check_not_git(name)?;
     let fault = if text.contains(is_invisible) {
-        "it has a control or invisible character"
-    } else if text.contains(['\\', ':']) {
-        "it has a backslash or a colon"
-    } else if text.ends_with('.') {
-        "it ends in a dot"
-    } else if text.trim() != text {
-        "it begins or ends with white space"
-    } else if is_device(text) {
-        "it is the name of a device"
+        Some("has a control or invisible character")
+    } else if text.contains('\\') {
+        Some("has a backslash")
     } else if is_short(text) {
-        "it has the form of the short name that Windows gives to another"
+        Some("has the form of the short name that Windows gives to another")
     } else {
-        return Ok(text);
+        Names::Strict.fault(text)
     };
-    Err(refused(name, fault))
+    match fault {
+        None => Ok(text),
+        Some(fault) => Err(refused(name, fault)),
+    }
 }
 
-/// Refuses what some file system takes for `.git`. Holds for unchanged names too.
+/// Refuses what some file system takes for `.git`, also behind a backslash. Holds for unchanged names too.
 pub(crate) fn check_not_git(name: &[u8]) -> Result<(), ImportError> {
-    let lossy = String::from_utf8_lossy(name);
-    let visible: String = lossy
-        .chars()
-        .filter(|c| !is_default_ignorable(*c))
-        .collect();
-    // NTFS: a stream name follows a colon, a backslash starts another segment, and dots and
-    // spaces at the end are dropped.
-    let is_git = visible.split('\\').any(|segment| {
-        let stem = segment.split(':').next().unwrap_or_default();
-        let stem = stem.trim_end_matches(['.', ' ']);
-        [".git", "git~1"]
-            .iter()
-            .any(|git| stem.eq_ignore_ascii_case(git))
-    });
-    if is_git {
+    if String::from_utf8_lossy(name).split('\\').any(is_dot_git) {
         return Err(ImporterCode::GitName.refuse(escape(name, 80)));
     }
     Ok(())
 }
 
-/// One key for all names that some file system takes for one.
-pub(crate) fn fold(name: &str) -> String {
-    name.chars()
-        .filter(|c| !is_default_ignorable(*c))
-        .nfkd()
-        .flat_map(char::to_uppercase)
-        .flat_map(char::to_lowercase)
-        .nfkd()
-        .collect()
-}
-
 /// Emoji carry variation selectors, so those alone are no reason to refuse a name.
 fn is_invisible(c: char) -> bool {
     let selector = matches!(c, '\u{fe00}'..='\u{fe0f}');
-    c.is_control()
-        || (is_default_ignorable(c) && !selector)
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
-}
-
-/// The names Windows gives to devices, with any extension.
-fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let stem = stem.to_uppercase();
-    if matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return true;
-    }
-    ["COM", "LPT"].iter().any(|port| {
-        stem.strip_prefix(port).is_some_and(|number| {
-            matches!(number, "¹" | "²" | "³") || matches!(number.as_bytes(), [b'0'..=b'9'])
-        })
-    })
+    c.is_control() || (is_default_ignorable(c) && !selector)
 }
 
 /// `GITATT~1` opens `.gitattributes` there, `AGENTS~1.MD` the orders to agents: eight bytes with a
@@ -104,7 +62,7 @@ fn is_short(name: &str) -> bool {
 }
 
 fn refused(name: &[u8], why: &str) -> ImportError {
-    ImporterCode::NameRefused.refuse(format!("{}: {why}", escape(name, 80)))
+    ImporterCode::NameRefused.refuse(format!("{}: it {why}", escape(name, 80)))
 }
 
 #[cfg(test)]
@@ -206,10 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn folding_meets_case_and_unicode_forms() {
-        assert_eq!(fold("README.MD"), fold("readme.md"));
-        assert_eq!(fold("e\u{301}"), fold("\u{e9}"));
-        assert_eq!(fold("straße"), fold("STRASSE"));
-        assert_ne!(fold("a"), fold("b"));
+    fn what_no_working_tree_would_take_is_refused() {
+        for name in [
+            "x\u{600}y",
+            "a\u{2028}b",
+            "a\u{fffb}b",
+            "a\u{fdd0}b",
+            "\u{10ffff}",
+            "\u{ff23}\u{ff2f}\u{ff2e}",
+            "LPT\u{2070}",
+            "\u{ff0e}git",
+        ] {
+            let refused = check_new(name.as_bytes()).unwrap_err();
+            assert_eq!(refused.code, ImporterCode::NameRefused, "{name:?}");
+        }
     }
 }

@@ -56,7 +56,7 @@ struct Taking<'a> {
 
 impl Taking<'_> {
     fn directory(&mut self, at: &str, depth: usize, id: ObjectId) -> Result<(), ImportError> {
-        if depth > DEPTH {
+        if depth >= DEPTH {
             return Err(ImporterCode::DepthOverLimit.refuse(format!("{DEPTH} below the top")));
         }
         let entries = tree::parse(&self.read(id, Kind::Tree)?)?;

@@ -20,7 +20,7 @@ pub(crate) const OLD_BYTES: usize = 16 << 20;
 pub(crate) const LARGE_BYTES: usize = 64 << 20;
 /// Bytes of one of them: 16 MiB, likewise.
 const LARGE_FILE: usize = 16 << 20;
-/// Directories inside one another.
+/// Names in one path.
 pub(crate) const DEPTH: usize = 64;
 
 /// Objects that were read and hashed.
@@ -165,7 +165,7 @@ impl Walk<'_> {
         old: Option<ObjectId>,
         new: Option<ObjectId>,
     ) -> Result<(), ImportError> {
-        if depth > DEPTH {
+        if depth >= DEPTH {
             return Err(ImporterCode::DepthOverLimit.refuse(format!("{DEPTH} below the top")));
         }
         let before = self.old.list(self.objects, old)?;
@@ -265,22 +265,20 @@ fn check_kind(path: &RelPath, entry: &Entry) -> Result<(), ImportError> {
     }
 }
 
-/// Names the candidate brings into a directory, alone and against their neighbours.
+/// Names at which the candidate brings something into a directory, alone and against their neighbours.
 fn check_siblings(
     at: &str,
     before: &BTreeMap<&[u8], &Entry>,
     after: &BTreeMap<&[u8], &Entry>,
 ) -> Result<(), ImportError> {
-    let changed = |name: &[u8], entry: &Entry| before.get(name).is_none_or(|b| *b != entry);
-    for (name, entry) in after {
-        if changed(name, entry) {
-            name::check_new(name)?;
-        }
+    let changed = after
+        .iter()
+        .filter(|(name, entry)| before.get(*name) != Some(entry));
+    let changed: BTreeSet<&[u8]> = changed.map(|(name, _)| *name).collect();
+    for name in &changed {
+        name::check_new(name)?;
     }
-    if after.keys().all(|name| before.contains_key(name)) {
-        return Ok(());
-    }
-    check_collisions(before, after)?;
+    check_collisions(before, after, &changed)?;
     if is_repository(after) && !is_repository(before) {
         return Err(ImporterCode::NestedRepository.refuse(format!("\"{}\"", escape(at, 200))));
     }
@@ -298,19 +296,26 @@ fn is_repository(side: &BTreeMap<&[u8], &Entry>) -> bool {
     has("head") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// Two old names that clash may stay: real repositories have `xt_TCPMSS.h` and `xt_tcpmss.h`.
+/// Two old names that clash may stay: real repositories have `xt_TCPMSS.h` and `xt_tcpmss.h`. A working
+/// tree takes a change of one of them, not of both.
 fn check_collisions(
     before: &BTreeMap<&[u8], &Entry>,
     after: &BTreeMap<&[u8], &Entry>,
+    changed: &BTreeSet<&[u8]>,
 ) -> Result<(), ImportError> {
+    let is_new = |name: &&[u8]| !before.contains_key(name);
+    if changed.len() < 2 && !changed.iter().any(is_new) {
+        return Ok(());
+    }
     let mut folded: HashMap<String, Vec<&[u8]>> = HashMap::new();
     for name in after.keys() {
         let key = name::fold(&String::from_utf8_lossy(name));
         folded.entry(key).or_default().push(name);
     }
-    let clash = folded
-        .values()
-        .find(|names| names.len() > 1 && names.iter().any(|n| !before.contains_key(n)));
+    let clash = folded.values().find(|names| {
+        let touched = names.iter().filter(|name| changed.contains(*name)).count();
+        touched > 1 || (names.len() > 1 && names.iter().any(is_new))
+    });
     match clash {
         Some(names) => {
             let shown: Vec<String> = names.iter().map(|n| escape(n, 80)).collect();
@@ -334,4 +339,56 @@ pub(crate) fn join(at: &str, name: &[u8]) -> Result<RelPath, ImportError> {
         PathFault::TooLong => ImporterCode::PathTooLong.refuse(format!("{}: {fault}", shown())),
         _ => ImporterCode::PathUnfit.refuse(format!("{}: {fault}", shown())),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, id: u8) -> Entry {
+        Entry {
+            kind: EntryKind::File,
+            canonical: true,
+            name: name.as_bytes().to_vec(),
+            id: ObjectId::from_bytes([id; 20]),
+        }
+    }
+
+    fn siblings(before: &[(&str, u8)], after: &[(&str, u8)]) -> Result<(), ImporterCode> {
+        let entries = |side: &[(&str, u8)]| -> Vec<Entry> {
+            side.iter().map(|(name, id)| entry(name, *id)).collect()
+        };
+        let (before, after) = (entries(before), entries(after));
+        check_siblings("", &by_name(&before), &by_name(&after)).map_err(|e| e.code)
+    }
+
+    #[test]
+    fn names_that_fold_to_one_collide_where_one_is_new_or_both_are_touched() {
+        let clash = Err(ImporterCode::NameCollision);
+        for [old, new] in [
+            ["stra\u{df}e", "STRA\u{1e9e}E"],
+            ["STRA\u{1e9e}E", "strasse"],
+            ["stra\u{df}e", "STRASSE"],
+            ["README", "readme"],
+            ["\u{e9}", "\u{c9}"],
+            ["\u{3a3}", "\u{3c2}"],
+        ] {
+            assert_eq!(
+                siblings(&[(old, 1)], &[(old, 1), (new, 1)]),
+                clash,
+                "{old} {new}"
+            );
+            assert_eq!(siblings(&[], &[(old, 1), (new, 1)]), clash, "{old} {new}");
+            let both = [(old, 1), (new, 1)];
+            assert_eq!(siblings(&both, &[(old, 2), (new, 2)]), clash, "{old} {new}");
+            assert_eq!(
+                siblings(&both, &[(old, 2), (new, 1)]),
+                Ok(()),
+                "{old} {new}"
+            );
+            assert_eq!(siblings(&both, &[(new, 2)]), Ok(()), "{old} {new}");
+            assert_eq!(siblings(&[(old, 1)], &[(new, 1)]), Ok(()), "{old} {new}");
+        }
+        assert_eq!(siblings(&[("a", 1)], &[("a", 2), ("b", 1)]), Ok(()));
+    }
 }
