@@ -27,7 +27,8 @@ pub struct CaptureRequest<'a> {
     pub grants: &'a Grants,
     /// `Name <mail>` that author and committer must be, if it matters.
     pub identity: Option<&'a str>,
-    /// Take all commits up to the candidate as one: its tree, date and message, under the identity.
+    /// Take all commits from the baseline up to the candidate as one: its tree, date and message, under the
+    /// identity.
     pub squash: bool,
     /// An empty folder only we can write. Emptied again.
     pub scratch: &'a Path,
@@ -133,6 +134,11 @@ fn take(
         let identity = request.identity.ok_or_else(|| {
             ImporterCode::SquashIdentity.refuse(format!("{} on {baseline}", head))
         })?;
+        // A branch from before the baseline would take back what came in between.
+        if !replay::leads_to(git, &window, baseline, head)? {
+            let detail = format!("{head} does not lead back to {baseline}");
+            return Err(ImporterCode::NotOnBaseline.refuse(detail));
+        }
         (head, head_body) = replay::squashed(&head_body, baseline, identity)?;
     }
     let rules = request.rules();

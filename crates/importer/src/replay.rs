@@ -63,16 +63,27 @@ fn check_related(
     baseline: CommitId,
     onto: CommitId,
 ) -> Result<(), ImportError> {
-    let (from, to) = (baseline.to_string(), onto.to_string());
+    let detail = match leads_to(git, window, baseline, onto)? {
+        true if baseline != onto => return Ok(()),
+        true => format!("{onto} is the baseline itself"),
+        false => format!("{onto} does not lead back to {baseline}"),
+    };
+    Err(ImporterCode::OntoUnrelated.refuse(detail))
+}
+
+/// Whether a commit is another one or one of those before it.
+pub(crate) fn leads_to(
+    git: &Git,
+    window: &Scratch,
+    from: CommitId,
+    to: CommitId,
+) -> Result<bool, ImportError> {
+    let (from, to) = (from.to_string(), to.to_string());
     let words = ["--is-ancestor", &from, &to].map(OsStr::new);
     let answer = git.ask(Verb::MergeBase, window.place(), &words)?;
     match answer.code {
-        0 if baseline != onto => Ok(()),
-        0 => Err(ImporterCode::OntoUnrelated.refuse(format!("{onto} is the baseline itself"))),
-        1 => {
-            Err(ImporterCode::OntoUnrelated
-                .refuse(format!("{onto} does not lead back to {baseline}")))
-        }
+        0 => Ok(true),
+        1 => Ok(false),
         _ => Err(ImporterCode::GitFailed.refuse(answer.complaint)),
     }
 }

@@ -170,3 +170,27 @@ fn many_commits_travel_as_one_under_an_identity() {
         assert_eq!(again.captured.head, captured.head);
     }
 }
+
+#[test]
+fn commits_that_do_not_stand_on_the_baseline_are_not_made_one_on_it() {
+    for program in programs() {
+        let bench = Bench::new(&program);
+        bench.commit("meanwhile", &[("fix", "f\n")]);
+        bench.run(&["branch", "-f", "baseline", "main"]);
+        let refused = bench
+            .squash(Some("Agent <agent@example.invalid>"))
+            .unwrap_err();
+        assert_eq!(refused.code, ImporterCode::NotOnBaseline);
+        // With what came meanwhile in it, it may come as one commit.
+        bench.run(&["checkout", "-q", "work"]);
+        bench.run(&["merge", "-q", "-m", "merge", "main"]);
+        let made = bench.squash(Some("Agent <agent@example.invalid>")).unwrap();
+        let paths: Vec<&str> = made
+            .captured
+            .changes
+            .iter()
+            .map(|c| c.path.as_str())
+            .collect();
+        assert_eq!(paths, ["a", "new"]);
+    }
+}
