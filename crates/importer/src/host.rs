@@ -148,13 +148,30 @@ impl Host {
     /// `HOST_UNSUPPORTED` if that is no ordinary branch.
     fn returns_to(&self, file: &Path) -> Result<Option<String>, ImportError> {
         let text = read_small(file)?.unwrap_or_default();
-        // As git reads it: to the first zero byte. A bisect says `main`, a rebase `refs/heads/main`.
-        let named = text.split('\0').next().unwrap_or_default().trim_ascii();
+        // As git reads it: to the first zero byte.
+        let named = text.split('\0').next().unwrap_or_default();
+        self.return_in(file, named)
+    }
+
+    /// The branches that a rebase of a working tree will move along.
+    ///
+    /// # Errors
+    /// `HOST_UNSUPPORTED` if one is no ordinary branch.
+    fn moves_along(&self, file: &Path) -> Result<Vec<String>, ImportError> {
+        let text = read_text(file, UPDATES_MOST)?.unwrap_or_default();
+        let named = text.lines().map(|line| self.return_in(file, line));
+        named.filter_map(Result::transpose).collect()
+    }
+
+    /// The branch that a line of such a file names; `None` for the id of a commit. A bisect says `main`, a
+    /// rebase `refs/heads/main`.
+    fn return_in(&self, file: &Path, line: &str) -> Result<Option<String>, ImportError> {
+        let named = line.trim_ascii();
         let branch = match named.starts_with("refs/heads/") {
             true => named.to_owned(),
             false => format!("refs/heads/{named}"),
         };
-        if is_id(&text) || !is_branch(&branch) {
+        if is_id(named) || !is_branch(&branch) {
             return Ok(None);
         }
         match self.crookedness(&branch)? {
@@ -381,7 +398,10 @@ impl Host {
                 Ok(named.map(|named| (pointer, named)))
             });
             let returns = returns.collect::<Result<Vec<_>, ImportError>>()?;
-            let mut all = head.into_iter().chain(returns.into_iter().flatten());
+            let along = self.moves_along(&place.join(UPDATES))?;
+            let along = along.into_iter().map(|named| (UPDATES, named));
+            let returns = returns.into_iter().flatten().chain(along);
+            let mut all = head.into_iter().chain(returns);
             if let Some((pointer, _)) = all.find(|(_, named)| named == branch) {
                 return Err(ImporterCode::BranchCheckedOut.refuse(format!(
                     "{} in {}",
@@ -400,6 +420,11 @@ const RETURNS: [&str; 3] = [
     "rebase-apply/head-name",
     "BISECT_START",
 ];
+
+/// Where a rebase lists the branches that it moves along with its own: a name and two ids of each, by lines.
+const UPDATES: &str = "rebase-merge/update-refs";
+/// Most bytes of it that are read: thousands of branches.
+const UPDATES_MOST: u64 = 1 << 20;
 
 /// The text of a file that holds the id of an object and nothing else.
 fn is_id(text: &str) -> bool {
@@ -444,15 +469,19 @@ fn find_common_dir(git_dir: &Path) -> Result<PathBuf, ImportError> {
     }
 }
 
-/// A regular file of at most [`SMALL_FILE`] bytes as text; `None` if there is none. A pipe or a
-/// device in its place would block or never end.
+/// A regular file of at most [`SMALL_FILE`] bytes as text; `None` if there is none.
 fn read_small(file: &Path) -> Result<Option<String>, ImportError> {
+    read_text(file, SMALL_FILE)
+}
+
+/// The same with a limit of its own. A pipe or a device in its place would block or never end.
+fn read_text(file: &Path, most: u64) -> Result<Option<String>, ImportError> {
     let found = match std::fs::metadata(file) {
         Ok(found) => found,
         Err(e) if is_absent(&e) => return Ok(None),
         Err(e) => return Err(unreadable(file, e)),
     };
-    if !found.is_file() || found.len() > SMALL_FILE {
+    if !found.is_file() || found.len() > most {
         return Err(unsupported(format!(
             "{} is not a small file",
             escape(file.to_string_lossy().as_ref(), 300)

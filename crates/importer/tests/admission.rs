@@ -254,6 +254,12 @@ fn a_session_that_left_something_clears_nothing() {
 
 #[test]
 fn a_branch_in_use_is_left_alone() {
+    // What `git rebase --update-refs` keeps, of more branches than people stack.
+    let ids = format!("{0}\n{0}\n", "1".repeat(40));
+    let stacked: String = (0..100)
+        .map(|n| format!("refs/heads/stacked-{n}\n{ids}"))
+        .collect();
+    let stacked = format!("{stacked}refs/heads/main\n{ids}");
     for git in gits() {
         for (file, content) in [
             // In the tree that was named itself the files move along: tests/landing.
@@ -261,6 +267,7 @@ fn a_branch_in_use_is_left_alone() {
             ("rebase-merge/head-name", "refs/heads/main\n"),
             ("worktrees/x/rebase-apply/head-name", "refs/heads/main\n"),
             ("BISECT_START", "main\n"),
+            ("worktrees/x/rebase-merge/update-refs", &stacked),
         ] {
             let scene = Scene::new(&Plan::HONEST);
             let clearance = scene.clearance(&git);
