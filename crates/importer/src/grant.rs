@@ -8,7 +8,7 @@ use flightproof_evidence::Change;
 /// of them, by whole segments. A protected path needs a grant that names exactly it.
 ///
 /// Files at or below a path of the second list may be large; such a path is no grant by itself. Names of
-/// the third are protected beside those of [`PROTECTED`].
+/// the third are protected beside those that always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     paths: Vec<RelPath>,
@@ -88,24 +88,43 @@ impl Grants {
         path.segments().find_map(|segment| {
             // Whatever some file system takes for the name is the name.
             let segment = name::fold(segment);
-            let own = self.protected.iter().map(String::as_str);
-            PROTECTED
-                .iter()
-                .copied()
-                .chain(own)
-                .find(|name| *name == segment)
+            let mut own = self.protected.iter().map(String::as_str);
+            listed(&segment).or_else(|| own.find(|name| *name == segment))
         })
     }
 }
 
+/// Whether a change of a file or folder of this name needs a grant of exactly its path.
+pub fn is_protected(name: &str) -> bool {
+    listed(&name::fold(name)).is_some()
+}
+
+fn listed(segment: &str) -> Option<&'static str> {
+    let mut all = PROTECTED.iter().copied();
+    all.find(|name| is_named(segment, name))
+}
+
+/// Whether a name is one of the list: `x.*` stands for `x` with any extension of settings.
+fn is_named(segment: &str, name: &str) -> bool {
+    let Some(stem) = name.strip_suffix('*') else {
+        return segment == name;
+    };
+    let extension = segment.strip_prefix(stem);
+    extension.is_some_and(|extension| SETTINGS.contains(&extension))
+}
+
+/// Extensions of settings. Most programs read theirs under several of them.
+const SETTINGS: [&str; 5] = ["yml", "yaml", "toml", "json", "jsonc"];
+
 /// Most paths that are named beside the first in one refusal.
 const MAX_NAMED: usize = 20;
 
-/// Names of files and folders, in lower case, that act outside the program that is judged.
+/// Names of files and folders, in lower case, that act outside the program that is judged. An extension of
+/// `*` stands for all of settings: `yml`, `yaml`, `toml`, `json` and `jsonc`.
 ///
 /// [`BUILD`] and manifests are not here: the certifier's dependency rules refuse them with reasons of
 /// their own, and would never be reached.
-pub const PROTECTED: &[&str] = &[
+const PROTECTED: &[&str] = &[
     // Git and what stands on it: filters, submodules, hooks, names, large-file servers.
     ".gitattributes",
     ".gitmodules",
@@ -116,27 +135,36 @@ pub const PROTECTED: &[&str] = &[
     ".mailmap",
     ".githooks",
     ".husky",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    ".lefthook.yml",
+    ".huskyrc",
+    ".huskyrc.*",
+    ".pre-commit-config.*",
+    "prek.*",
+    "lefthook.*",
+    ".lefthook.*",
+    "lefthook-local.*",
+    ".lefthook-local.*",
     // Build services run these with credentials.
     ".github",
-    ".gitlab-ci.yml",
+    ".gitlab-ci.*",
     ".gitlab",
     ".ci",
     ".circleci",
-    ".travis.yml",
+    ".travis.*",
     ".buildkite",
     ".woodpecker",
-    ".woodpecker.yml",
-    ".drone.yml",
-    ".drone.yaml",
-    ".cirrus.yml",
+    ".woodpecker.*",
+    ".drone.*",
+    ".drone.jsonnet",
+    ".drone.star",
+    ".cirrus.*",
+    ".cirrus.star",
     ".gitea",
     ".forgejo",
-    "bitbucket-pipelines.yml",
-    "appveyor.yml",
-    "azure-pipelines.yml",
+    "bitbucket-pipelines.*",
+    "appveyor.*",
+    ".appveyor.*",
+    "azure-pipelines.*",
+    ".azure-pipelines.*",
     "jenkinsfile",
     "codeowners",
     // Run by people, shells and editors without a second look.
@@ -144,11 +172,13 @@ pub const PROTECTED: &[&str] = &[
     "gnumakefile",
     "bsdmakefile",
     "justfile",
+    ".justfile",
     ".envrc",
     ".vscode",
     ".idea",
     ".zed",
     ".devcontainer",
+    ".devcontainer.*",
     ".editorconfig",
     // Orders to agents.
     "agent.md",
@@ -162,8 +192,10 @@ pub const PROTECTED: &[&str] = &[
     "qwen.md",
     "conventions.md",
     "opencode.md",
-    "opencode.json",
-    "crush.json",
+    "opencode.*",
+    ".opencode.*",
+    "crush.*",
+    ".crush.*",
     ".opencode",
     ".crush",
     ".qwen",
@@ -178,10 +210,12 @@ pub const PROTECTED: &[&str] = &[
     ".junie",
     ".kiro",
     ".roo",
+    ".roomodes",
+    ".roorules",
     ".windsurf",
     ".windsurfrules",
-    ".aider.conf.yml",
-    ".mcp.json",
+    ".aider.conf.*",
+    ".mcp.*",
 ];
 
 /// Names of what runs when a crate is built, in lower case: protected where no certifier looks at them.
@@ -272,6 +306,33 @@ mod tests {
             assert_eq!(check(&[], path), Err(ImporterCode::ProtectedPath), "{path}");
         }
         assert_eq!(check(&[], "claude2.md"), Ok(()));
+    }
+
+    #[test]
+    fn settings_are_protected_under_every_extension_they_are_read_by() {
+        for path in [
+            "lefthook.toml",
+            ".config/lefthook.json",
+            "lefthook-local.yml",
+            ".Lefthook.YAML",
+            ".appveyor.yml",
+            ".woodpecker.yaml",
+            ".justfile",
+            ".devcontainer.json",
+            "opencode.jsonc",
+            ".drone.jsonnet",
+        ] {
+            assert_eq!(check(&[], path), Err(ImporterCode::ProtectedPath), "{path}");
+        }
+        for path in [
+            "lefthook.rs",
+            "lefthook",
+            "lefthook.yml.rs",
+            "prek.py",
+            "opencode.*",
+        ] {
+            assert_eq!(check(&[], path), Ok(()), "{path}");
+        }
     }
 
     #[test]

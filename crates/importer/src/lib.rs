@@ -58,7 +58,7 @@ pub use clearance::Clearance;
 pub use code::{ImportError, ImporterCode};
 pub use freight::changeset_of;
 pub use git::{Git, Version};
-pub use grant::{BUILD, Grants, PROTECTED};
+pub use grant::{BUILD, Grants, is_protected};
 pub use host::Host;
 pub use judge::Rules;
 pub use objects::Kind;

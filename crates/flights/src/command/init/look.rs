@@ -4,7 +4,7 @@
 use super::input;
 use crate::{FlightsCode, show};
 use flightproof_core::Refusal;
-use flightproof_importer::PROTECTED;
+use flightproof_importer::is_protected;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -215,7 +215,7 @@ impl Found {
         let protected: Vec<String> = entries(repo)
             .iter()
             .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
-            .filter(|name| PROTECTED.contains(&name.to_lowercase().as_str()))
+            .filter(|name| is_protected(name))
             .collect();
         if !protected.is_empty() {
             self.notes.push(format!(
