@@ -2,6 +2,7 @@ use crate::{ImportError, ImporterCode};
 use flightproof_core::escape;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, waitid};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -198,7 +199,8 @@ impl Talk {
         };
         match ready {
             Ok(0) => return Err(ImporterCode::GitDeadline.refuse(what)),
-            Ok(_) => {}
+            // The callers come again, with the time that is left.
+            Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(ImporterCode::GitFailed.refuse(format!("waiting for git: {e}"))),
         }
         let first = pipes.first().is_some_and(|pipe| !pipe.revents().is_empty());
@@ -314,7 +316,7 @@ impl Talk {
             };
             if let Err(e) = rustix::process::prlimit(Some(pid), resource, limit) {
                 // A child that ended already needs no limit; its answer is read as usual.
-                if e != rustix::io::Errno::SRCH && e != rustix::io::Errno::PERM {
+                if e != Errno::SRCH && e != Errno::PERM {
                     return Err(ImporterCode::GitFailed.refuse(format!("limiting git: {e}")));
                 }
             }

@@ -322,3 +322,17 @@ fn a_recovery_that_cannot_open_a_file_takes_it_for_nobodys() {
     let (landed, not) = strike(&yard, &all, &ERRORS[..1]);
     assert_eq!((landed, not), (0, all.len()));
 }
+
+#[test]
+fn a_wait_that_a_signal_cuts_short_goes_on() {
+    let bench = Bench::of(&Yard::new(&programs()[0]));
+    let words = [
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "inject=?poll,?ppoll:error=EINTR:when=1+2",
+    ];
+    bench.run(Victim::Importer, &words.map(str::to_owned));
+    assert_eq!(bench.yard.tip(), bench.yard.head());
+}
