@@ -123,8 +123,30 @@ pub(super) fn is_early(error: &io::Error) -> bool {
 fn unread(no_answer: NoAnswer) -> FrameError {
     match no_answer {
         NoAnswer::Late => FrameCode::Timeout.refuse("a read did not return by the deadline"),
-        NoAnswer::Panicked | NoAnswer::NotStarted => {
+        NoAnswer::Panicked => {
+            FrameCode::CloseUnconfirmed.refuse("the close: the thread that reads panicked")
+        }
+        NoAnswer::NotStarted => {
             FrameCode::CloseUnconfirmed.refuse("the close: no thread could be started to read")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_thread_that_panics_is_not_called_one_that_did_not_start() {
+        let told = [NoAnswer::Late, NoAnswer::Panicked, NoAnswer::NotStarted].map(unread);
+        let [late, panicked, absent] = told.map(|refused| (refused.code, refused.detail));
+        assert_eq!(late.0, FrameCode::Timeout);
+        assert_eq!([panicked.0, absent.0], [FrameCode::CloseUnconfirmed; 2]);
+        assert!(panicked.1.contains("panicked"), "{}", panicked.1);
+        assert!(
+            absent.1.contains("no thread could be started"),
+            "{}",
+            absent.1
+        );
     }
 }
