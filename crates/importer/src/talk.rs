@@ -338,7 +338,8 @@ const LIMITS: [(Resource, u64); 4] = [
     (Resource::As, 4 << 30),
     // Seconds.
     (Resource::Cpu, 60),
-    // Bytes per file: git writes only a reference and its log here, and its answers go to pipes.
+    // Bytes per file: git writes references and their logs, and packs of one change with their indexes.
+    // Its answers go to pipes.
     (Resource::Fsize, 256 << 20),
     (Resource::Core, 0),
 ];

@@ -3,7 +3,7 @@ use crate::code::ArchiveError;
 use crate::json::{ObjectWriter, Sink, write_list};
 use flightproof_core::{Digest, Hasher, RelPath};
 
-/// What changed between two trees. Decoded and named here; nothing applies it yet.
+/// What changed between two trees. Decoded and named here; [`apply`](crate::apply()) carries it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changeset {
     pub(super) workspace_id: String,
