@@ -90,12 +90,12 @@ flightproof_core::refusal_codes! {
         /// A name equal to `.git` on some file system.
         GitName = "GIT_NAME", Input,
             "a name is equal to .git on some file system", "a checkout there would overwrite the repository's own files", "use another name";
-        /// A name some file system cannot hold, or that hides what it is.
+        /// A name some file system cannot hold, or that hides what it is, of a file that is new or changed.
         NameRefused = "NAME_REFUSED", Input,
-            "a new name has characters or a form that some file system or terminal treats specially", "it would be another file there, or shown as another", "use a plain name";
+            "a new or changed file has a name with characters or of a form that some file system or terminal treats specially", "it would be another file there, or shown as another", "use a plain name; a file that the baseline has under such a name can be deleted or renamed, and changed under its new name";
         /// Two names that are one on some file system.
         NameCollision = "NAME_COLLISION", Input,
-            "a new name equals another one but for case or Unicode form", "on some file systems one overwrites the other", "use a name of its own";
+            "a new name equals another one but for case or Unicode form, or two that do are both changed", "on some file systems one overwrites the other", "use a name of its own, or change only one of the two in a commit";
         /// A path is too long.
         PathTooLong = "PATH_TOO_LONG", Input,
             "a path is longer than 512 bytes or one of its names longer than 255", "it could not be unpacked everywhere", "use a shorter path";

@@ -192,7 +192,8 @@ impl Git {
         self.start(self.command(verb, place, arguments))
     }
 
-    /// A conversation whose child also holds `kept` open until it is gone.
+    /// A conversation whose child also holds `kept` open until it is gone. So would a process that another
+    /// thread starts at the same moment: then a lock is held longer than it need be, and never less.
     pub(crate) fn talk_holding(
         &self,
         verb: Verb,

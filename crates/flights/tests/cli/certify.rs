@@ -629,7 +629,7 @@ fn hostile_names_of_a_commit_are_shown_escaped() {
     exit 10
     --- stdout
     REFUSED at check: importer/NAME_REFUSED: \u{1b}[31mred.rs: it has a control or invisible character
-      hint: use a plain name
+      hint: use a plain name; a file that the baseline has under such a name can be deleted or renamed, and changed under its new name
     --- stderr
       plan        9 cases  (_.__ s)
     "#);
