@@ -4,7 +4,7 @@
 //! of its version is refused. A change of any text below is a new version with its own migration.
 
 use crate::anchor::Head;
-use crate::store::{store_head, unreadable};
+use crate::store::{of_storage, store_head, unreadable};
 use crate::{LedgerCode, LedgerError};
 use flightproof_core::Digest;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
@@ -53,13 +53,13 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, LedgerError> {
 
 /// Writes the tables into an empty database.
 pub(crate) fn write(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
-    let tx = connection.transaction().map_err(unreadable)?;
+    let tx = connection.transaction().map_err(of_storage)?;
     for text in CURRENT {
-        tx.execute_batch(text).map_err(unreadable)?;
+        tx.execute_batch(text).map_err(of_storage)?;
     }
     finish(&tx, identity)?;
     tx.pragma_update(None, "application_id", APPLICATION)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     tx.commit()
         .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
 }
@@ -67,7 +67,7 @@ pub(crate) fn write(connection: &mut Connection, identity: &[u8; 16]) -> Result<
 fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     // Another process may have been first.
     if version(&tx)? != 1 {
         return Ok(());
@@ -78,17 +78,17 @@ fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), Led
         "DROP INDEX one_per_key".to_owned(),
     ];
     for step in steps {
-        tx.execute_batch(&step).map_err(unreadable)?;
+        tx.execute_batch(&step).map_err(of_storage)?;
     }
     for text in CURRENT {
-        tx.execute_batch(text).map_err(unreadable)?;
+        tx.execute_batch(text).map_err(of_storage)?;
     }
     tx.execute_batch(&format!(
         "INSERT INTO admissions ({admissions}, seal)
              SELECT {admissions}, row_seal({admissions}) FROM admissions_1 ORDER BY id;
          DROP TABLE admissions_1"
     ))
-    .map_err(unreadable)?;
+    .map_err(of_storage)?;
     finish(&tx, identity)?;
     count_from(&tx, Head::first(identity))?;
     tx.commit()
@@ -100,7 +100,7 @@ fn migrate_1(connection: &mut Connection, identity: &[u8; 16]) -> Result<(), Led
 fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     if version(&tx)? != 2 {
         return Ok(());
     }
@@ -108,7 +108,7 @@ fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
         .query_row("SELECT id FROM identity WHERE one = 1", (), |row| {
             row.get(0)
         })
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     let last = tx
         .query_row(
             "SELECT seq, chain FROM heads ORDER BY seq DESC LIMIT 1",
@@ -121,17 +121,17 @@ fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
             },
         )
         .optional()
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     tx.execute_batch(&format!(
         "ALTER TABLE heads RENAME TO heads_2;
          {HEADS};
          INSERT INTO heads (slot, seq, chain) SELECT slot, seq, chain FROM heads_2;
          DROP TABLE heads_2"
     ))
-    .map_err(unreadable)?;
+    .map_err(of_storage)?;
     count_from(&tx, last.unwrap_or(Head::first(&identity)))?;
     tx.pragma_update(None, "user_version", 3)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     tx.commit()
         .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
 }
@@ -142,27 +142,27 @@ fn migrate_2(connection: &mut Connection) -> Result<(), LedgerError> {
 fn migrate_3(connection: &mut Connection) -> Result<(), LedgerError> {
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     if version(&tx)? != 3 {
         return Ok(());
     }
     move_requests(&tx)?;
     let generation = pragma(&tx, "schema_version")?;
     tx.pragma_update(None, "writable_schema", true)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     for text in CURRENT {
         tx.execute(
             "UPDATE sqlite_schema SET sql = ?1 WHERE sql = ?2",
             (text, listed(text)),
         )
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     }
     for (name, value) in [
         ("schema_version", generation + 1),
         ("writable_schema", 0),
         ("user_version", VERSION),
     ] {
-        tx.pragma_update(None, name, value).map_err(unreadable)?;
+        tx.pragma_update(None, name, value).map_err(of_storage)?;
     }
     tx.commit()
         .map_err(|e| LedgerCode::CommitUncertain.refuse(e))
@@ -180,7 +180,7 @@ fn move_requests(tx: &Connection) -> Result<(), LedgerError> {
          DROP TABLE inbox_3",
         made.join(";")
     ))
-    .map_err(unreadable)
+    .map_err(of_storage)
 }
 
 /// Writes the head after `last`, which counts the rows that there are.
@@ -190,7 +190,7 @@ fn count_from(tx: &Connection, last: Head) -> Result<(), LedgerError> {
         let sql = format!("SELECT COUNT(*) FROM {}", table.name);
         let count: i64 = tx
             .query_row(&sql, (), |row| row.get(0))
-            .map_err(unreadable)?;
+            .map_err(of_storage)?;
         rows += count.cast_unsigned();
     }
     let changes = Digest::keyed(b"flightproof-ledger-counted", last.chain.as_bytes());
@@ -198,7 +198,7 @@ fn count_from(tx: &Connection, last: Head) -> Result<(), LedgerError> {
         seq: last.seq + 1,
         chain: Head::link(&changes, rows),
     };
-    match store_head(tx, head, &changes, rows).map_err(unreadable)? {
+    match store_head(tx, head, &changes, rows).map_err(of_storage)? {
         true => Ok(()),
         false => Err(LedgerCode::LedgerDamaged.refuse("a head stands after the last one")),
     }
@@ -206,25 +206,25 @@ fn count_from(tx: &Connection, last: Head) -> Result<(), LedgerError> {
 
 fn finish(tx: &Connection, identity: &[u8; 16]) -> Result<(), LedgerError> {
     tx.execute("INSERT INTO identity (one, id) VALUES (1, ?1)", [identity])
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     tx.pragma_update(None, "user_version", VERSION)
-        .map_err(unreadable)
+        .map_err(of_storage)
 }
 
 fn pragma(connection: &Connection, name: &str) -> Result<i64, LedgerError> {
     connection
         .pragma_query_value(None, name, |row| row.get(0))
-        .map_err(unreadable)
+        .map_err(of_storage)
 }
 
 fn check(connection: &Connection, tables: &[impl AsRef<str>]) -> Result<(), LedgerError> {
     let mut select = connection
         .prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     let mut found: Vec<String> = select
         .query_map((), |row| row.get(0))
         .and_then(Iterator::collect)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     found.sort_unstable();
     let mut expected: Vec<&str> = tables.iter().map(AsRef::as_ref).collect();
     expected.sort_unstable();

@@ -261,6 +261,37 @@ fn eight_processes_worth_of_openings_at_once_make_one_ledger() {
     );
 }
 
+/// Another program at the ledger's file, which takes what `sql` takes until it is dropped.
+fn holder(state: &Path, sql: &str) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
+    other.execute_batch(sql).unwrap();
+    other
+}
+
+#[test]
+fn a_ledger_that_another_program_writes_is_busy_and_whole() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    let held = holder(&state, "BEGIN IMMEDIATE");
+    let refused = ledger.intend(&key('a'), Digest::of(b"c"), 1).unwrap_err();
+    assert_eq!(refused.code, LedgerCode::LedgerBusy, "{refused}");
+    assert_eq!(ledger.open_intents().unwrap().len(), 0);
+    drop(held);
+    ledger.intend(&key('a'), Digest::of(b"c"), 1).unwrap();
+    assert_eq!(ledger.check().unwrap(), 1);
+}
+
+#[test]
+fn a_ledger_that_another_program_holds_alone_is_busy_and_opens_when_it_is_let_go() {
+    let (_temp, state) = home();
+    Ledger::open(&state).unwrap().close().unwrap();
+    let held = holder(&state, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    let refused = Ledger::open(&state).unwrap_err();
+    assert_eq!(refused.code, LedgerCode::LedgerBusy, "{refused}");
+    drop(held);
+    Ledger::open(&state).unwrap().check().unwrap();
+}
+
 #[test]
 fn the_admission_lock_is_exclusive_until_dropped() {
     let (_temp, state) = home();

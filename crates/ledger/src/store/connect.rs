@@ -1,6 +1,6 @@
 //! One connection, and everything that SQLite would silently settle for instead of what was asked.
 
-use crate::store::{BUSY, unreadable};
+use crate::store::{BUSY, of_storage, of_storage_or, unreadable};
 use crate::{LedgerCode, LedgerError, seal};
 use rusqlite::{Connection, OpenFlags};
 use std::os::unix::fs::MetadataExt as _;
@@ -13,25 +13,25 @@ pub(super) fn connect(file: &Path) -> Result<Connection, LedgerError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(file, flags).map_err(unreadable)?;
-    connection.busy_timeout(BUSY).map_err(unreadable)?;
+    let connection = Connection::open_with_flags(file, flags).map_err(of_storage)?;
+    connection.busy_timeout(BUSY).map_err(of_storage)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    seal::register(&connection).map_err(unreadable)?;
+    seal::register(&connection).map_err(of_storage)?;
     for (name, value) in [("trusted_schema", false), ("cell_size_check", true)] {
         connection
             .pragma_update(None, name, value)
-            .map_err(unreadable)?;
+            .map_err(of_storage)?;
     }
     connection
         .pragma_update(None, "cache_size", CACHE)
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     check_writable(&connection)?;
     Ok(connection)
 }
 
 /// SQLite opens a file it may not write as one to read, without a word.
 fn check_writable(connection: &Connection) -> Result<(), LedgerError> {
-    if connection.is_readonly("main").map_err(unreadable)? {
+    if connection.is_readonly("main").map_err(of_storage)? {
         return Err(LedgerCode::LedgerNotDurable.refuse("it can only be read"));
     }
     Ok(())
@@ -42,13 +42,13 @@ fn check_writable(connection: &Connection) -> Result<(), LedgerError> {
 pub(super) fn make_durable(connection: &Connection) -> Result<(), LedgerError> {
     let journal: String = connection
         .pragma_query_value(None, "journal_mode", |row| row.get(0))
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     connection
         .pragma_update(None, "synchronous", "FULL")
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     let synchronous: i64 = connection
         .pragma_query_value(None, "synchronous", |row| row.get(0))
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     check_durable(&journal, synchronous)
 }
 
@@ -70,7 +70,7 @@ pub(super) fn checkpoint(connection: &Connection) -> Result<(), LedgerError> {
             row.get::<_, i64>(0)
         })
         .map(drop)
-        .map_err(unreadable)
+        .map_err(of_storage)
 }
 
 /// Moves what an earlier writer left in the log into the main file. After a synchronisation that
@@ -82,11 +82,11 @@ fn settle_log(connection: &Connection) -> Result<(), LedgerError> {
             row.get::<_, i64>(0)
         })
         .map(drop)
-        .map_err(|e| LedgerCode::LedgerNotDurable.refuse(e))
+        .map_err(|e| of_storage_or(LedgerCode::LedgerNotDurable, e))
 }
 
-/// Looks a small ledger over as a whole. A large one is checked row by row as it is read, and as a
-/// whole when asked for.
+/// Looks at the pages and indexes of a small ledger. A large one is checked row by row as it is read,
+/// and as a whole when asked for.
 pub(super) fn check_whole(connection: &Connection, file: &Path) -> Result<(), LedgerError> {
     settle_log(connection)?;
     match is_small(file)? {
@@ -104,7 +104,7 @@ pub(super) fn is_small(file: &Path) -> Result<bool, LedgerError> {
 pub(super) fn check_all(connection: &Connection) -> Result<(), LedgerError> {
     let said: String = connection
         .query_row("PRAGMA integrity_check(1)", (), |row| row.get(0))
-        .map_err(|e| LedgerCode::LedgerDamaged.refuse(e))?;
+        .map_err(|e| of_storage_or(LedgerCode::LedgerDamaged, e))?;
     if said == "ok" {
         return Ok(());
     }
@@ -116,7 +116,7 @@ pub(super) fn identity(connection: &Connection) -> Result<[u8; 16], LedgerError>
         .query_row("SELECT id FROM identity WHERE one = 1", (), |row| {
             row.get(0)
         })
-        .map_err(unreadable)
+        .map_err(of_storage)
 }
 
 pub(super) fn check_file(file: &Path) -> Result<(), LedgerError> {

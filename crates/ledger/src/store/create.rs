@@ -2,7 +2,7 @@
 
 use crate::anchor::Anchor;
 use crate::store::connect::{check_private, checkpoint, connect};
-use crate::store::unreadable;
+use crate::store::{of_storage, unreadable};
 use crate::{LedgerCode, LedgerError, schema};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -110,14 +110,14 @@ fn write_tables(draft: &Path, identity: &[u8; 16]) -> Result<(), LedgerError> {
     // Where the first synchronisation fails, SQLite goes on without a log and calls it "wal".
     let journal: String = connection
         .query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0))
-        .map_err(unreadable)?;
+        .map_err(of_storage)?;
     if journal != "wal" {
         return Err(LedgerCode::LedgerNotDurable.refuse(format!("journal_mode {journal}")));
     }
     super::connect::make_durable(&connection)?;
     schema::write(&mut connection, identity)?;
     checkpoint(&connection)?;
-    connection.close().map_err(|(_, e)| unreadable(e))
+    connection.close().map_err(|(_, e)| of_storage(e))
 }
 
 /// Only the file itself says for certain that it is written through a log.

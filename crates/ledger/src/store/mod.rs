@@ -138,14 +138,15 @@ impl Ledger {
     /// Reads, all of it at one moment.
     ///
     /// # Errors
-    /// `COMMIT_UNCERTAIN` after a failed commit, `LEDGER_UNREADABLE`, and those of `query`.
+    /// `COMMIT_UNCERTAIN` after a failed commit, `LEDGER_UNREADABLE`, `LEDGER_BUSY` if another process
+    /// holds the file for itself alone, and those of `query`.
     pub fn read<T>(
         &self,
         query: impl FnOnce(&Reading<'_>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         self.usable()?;
         Transaction::to_read(&self.connection)
-            .map_err(unreadable)
+            .map_err(of_storage)
             .and_then(|_tx| query(&Reading::new(&self.connection)))
             .map_err(|e| of_room(&self.directory, e))
     }
@@ -265,11 +266,19 @@ pub(crate) fn unreadable(reason: impl std::fmt::Display) -> LedgerError {
     LedgerCode::LedgerUnreadable.refuse(reason)
 }
 
-/// What the storage refused: a full disk has a cure of its own.
+/// What SQLite refused.
 pub(crate) fn of_storage(error: rusqlite::Error) -> LedgerError {
+    of_storage_or(LedgerCode::LedgerUnreadable, error)
+}
+
+/// What SQLite refused, under `code` unless it has a cure of its own: a ledger under a full disk, or
+/// one that somebody else holds, is whole.
+pub(crate) fn of_storage_or(code: LedgerCode, error: rusqlite::Error) -> LedgerError {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => LedgerCode::LedgerFull.refuse(error),
-        _ => unreadable(error),
+        Some(DiskFull) => LedgerCode::LedgerFull.refuse(error),
+        Some(DatabaseBusy | DatabaseLocked) => LedgerCode::LedgerBusy.refuse(error),
+        _ => code.refuse(error),
     }
 }
 
