@@ -1,6 +1,6 @@
 //! Everything the ledger holds, for a person or another program to read.
 
-use crate::store::Table;
+use crate::store::{Reading, Table};
 use crate::{Ledger, LedgerCode, LedgerError};
 use flightproof_core::Digest;
 use rusqlite::types::ValueRef;
@@ -15,42 +15,51 @@ impl Ledger {
     /// # Errors
     /// `LEDGER_DAMAGED` before the first damaged row is written, `EXPORT_FAILED` if `out` refuses.
     pub fn export(&self, out: &mut impl Write) -> Result<(), LedgerError> {
-        let head = self.head()?;
-        let first = json!({
-            "schema": "flightproof/ledger-export/1",
-            "ledger": self.identity(),
-            "tables": crate::schema::VERSION,
-            "commits": head.seq,
-            "chain": head.chain.to_string(),
-        });
-        line(out, &first)?;
         let uncertified = crate::uncertified().to_string();
-        for table in TABLES {
-            let columns: Vec<&str> = table.columns.split(", ").collect();
-            // A big table is read in one go: an export is one moment of the ledger.
-            let rows = self.read(|r| {
-                r.all_sealed(table, "TRUE", &[], |row| {
-                    let mut object = Map::new();
-                    object.insert("table".into(), table.name.into());
-                    for (at, column) in columns.iter().enumerate() {
-                        if !HIDDEN.contains(&(table.name, column)) {
-                            object.insert((*column).into(), shown(row.get_ref(at)?));
-                        }
-                    }
-                    // The digest of the row's seal stays what it is; no certificate has it.
-                    let certificate = object.get("certificate").and_then(Value::as_str);
-                    if certificate == Some(uncertified.as_str()) {
-                        object.insert("uncertified".into(), true.into());
-                    }
-                    Ok(Value::Object(object))
-                })
-            })?;
-            for row in rows {
-                line(out, &row)?;
+        // One moment of the ledger, whatever others commit meanwhile.
+        self.read(|r| {
+            let head = self.head_of(r)?;
+            let first = json!({
+                "schema": "flightproof/ledger-export/1",
+                "ledger": self.identity(),
+                "tables": crate::schema::VERSION,
+                "commits": head.seq,
+                "chain": head.chain.to_string(),
+            });
+            line(out, &first)?;
+            for table in TABLES {
+                for row in shown_rows(r, table, &uncertified)? {
+                    line(out, &row)?;
+                }
             }
-        }
+            Ok(())
+        })?;
         out.flush().map_err(failed)
     }
+}
+
+/// All rows of a table, read in one go: none is written before all are found whole.
+fn shown_rows(
+    r: &Reading<'_>,
+    table: &Table,
+    uncertified: &str,
+) -> Result<Vec<Value>, LedgerError> {
+    let columns: Vec<&str> = table.columns.split(", ").collect();
+    r.all_sealed(table, "TRUE", &[], |row| {
+        let mut object = Map::new();
+        object.insert("table".into(), table.name.into());
+        for (at, column) in columns.iter().enumerate() {
+            if !HIDDEN.contains(&(table.name, column)) {
+                object.insert((*column).into(), shown(row.get_ref(at)?));
+            }
+        }
+        // The digest of the row's seal stays what it is; no certificate has it.
+        let certificate = object.get("certificate").and_then(Value::as_str);
+        if certificate == Some(uncertified) {
+            object.insert("uncertified".into(), true.into());
+        }
+        Ok(Value::Object(object))
+    })
 }
 
 /// Every table whose rows are sealed.

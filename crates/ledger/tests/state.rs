@@ -524,6 +524,36 @@ fn a_check_counts_every_row_and_an_export_shows_them_without_secrets() {
 }
 
 #[test]
+fn an_export_is_one_moment_whatever_is_committed_meanwhile() {
+    struct Meanwhile(Ledger, Vec<u8>);
+    impl std::io::Write for Meanwhile {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let key = name(&format!("late-{}", self.1.len()));
+            let served = self.0.serve(&key, Digest::of(b"r"), |_| Ok(b"a".to_vec()));
+            served.unwrap();
+            self.1.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let (_temp, state, mut ledger) = open();
+    family(&mut ledger);
+    let (head, rows) = (ledger.head().unwrap(), ledger.check().unwrap());
+    let mut out = Meanwhile(Ledger::open(&state).unwrap(), Vec::new());
+    ledger.export(&mut out).unwrap();
+    assert!(ledger.head().unwrap().seq > head.seq);
+    let text = String::from_utf8(out.1).unwrap();
+    assert!(
+        text.contains(&format!("\"commits\":{}", head.seq)),
+        "{text}"
+    );
+    assert!(!text.contains("late-"), "{text}");
+    assert_eq!(text.lines().count() as u64, 1 + rows);
+}
+
+#[test]
 fn what_many_threads_write_at_once_is_few_commits_and_each_has_its_own_end() {
     let (_temp, state, ledger) = open();
     let before = ledger.head().unwrap().seq;

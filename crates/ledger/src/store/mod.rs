@@ -132,7 +132,13 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::read`].
     pub fn head(&self) -> Result<Head, LedgerError> {
-        self.read(|reading| Ok(reading.head(&self.anchor, &self.identity)?.head))
+        self.read(|reading| self.head_of(reading))
+    }
+
+    /// How far it has come at the moment of a reading that has read nothing yet: the anchor is looked at
+    /// first, and would be ahead of what was read before.
+    pub(crate) fn head_of(&self, reading: &Reading<'_>) -> Result<Head, LedgerError> {
+        Ok(reading.head(&self.anchor, &self.identity)?.head)
     }
 
     /// Reads, all of it at one moment.
