@@ -524,6 +524,29 @@ fn a_check_counts_every_row_and_an_export_shows_them_without_secrets() {
 }
 
 #[test]
+fn whoever_writes_with_others_to_a_ledger_that_is_held_is_told_that_it_is_busy() {
+    let (_temp, state, ledger) = open();
+    let (shared, writer) = flightproof_ledger::Shared::start(ledger);
+    let held = rusqlite::Connection::open(state.join(Ledger::FILE)).unwrap();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let write = |n: u8| {
+        let key = name(&format!("k{n}"));
+        shared.write(move |w| w.serve(&key, Digest::of(b"r"), |_| Ok(vec![n])))
+    };
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..4).map(|n| scope.spawn(move || write(n))).collect();
+        for refused in waiting {
+            assert_eq!(code(refused.join().unwrap()), LedgerCode::LedgerBusy);
+        }
+    });
+    drop(held);
+    write(9).unwrap();
+    drop(shared);
+    writer.close().unwrap();
+    assert_eq!(Ledger::open(&state).unwrap().check().unwrap(), 1);
+}
+
+#[test]
 fn an_export_is_one_moment_whatever_is_committed_meanwhile() {
     struct Meanwhile(Ledger, Vec<u8>);
     impl std::io::Write for Meanwhile {

@@ -18,8 +18,9 @@ pub struct Writer {
     thread: JoinHandle<Result<(), LedgerError>>,
 }
 
-/// Does its part of a transaction, and leaves what to do when the commit's end is known.
-type Job = Box<dyn FnOnce(&Writing<'_>) -> Told + Send>;
+/// Does its part of a transaction, or hears why there is none, and leaves what to do when the commit's
+/// end is known.
+type Job = Box<dyn FnOnce(Result<&Writing<'_>, LedgerError>) -> Told + Send>;
 type Told = Box<dyn FnOnce(Result<(), LedgerError>) + Send>;
 
 impl Shared {
@@ -42,19 +43,19 @@ impl Shared {
     /// for the writes that follow.
     ///
     /// # Errors
-    /// As [`Ledger::write`]; `COMMIT_UNCERTAIN` too if the writer is gone.
+    /// As [`Ledger::write`]; once the ledger could not be opened anew, those of [`Ledger::reopen`] and
+    /// nothing is begun; `COMMIT_UNCERTAIN` too if the writer died.
     pub fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Writing<'_>) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, LedgerError> {
         let (tell, told) = sync_channel(1);
         self.desk.put(Box::new(move |w| {
-            let answer = w.attempt(change);
+            let answer = w.and_then(|w| w.attempt(change));
             Box::new(move |committed| {
                 let _ = tell.send(committed.and(answer));
             })
         }));
-        let gone = || LedgerCode::CommitUncertain.refuse("the writer is gone");
         told.recv().map_err(|_| gone())?
     }
 }
@@ -97,8 +98,8 @@ struct Line {
     /// Jobs for which the writer is woken.
     wanted: usize,
     handles: usize,
-    /// Nobody serves any more.
-    closed: bool,
+    /// Why nobody serves any more.
+    closed: Option<LedgerError>,
 }
 
 impl Desk {
@@ -106,11 +107,11 @@ impl Desk {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job that nobody will do is dropped, which tells whoever waits for it.
     fn put(&self, job: Job) {
         let mut line = self.line();
-        if line.closed {
-            return;
+        if let Some(why) = line.closed.clone() {
+            drop(line);
+            return refuse(vec![job], &why);
         }
         line.jobs.push(job);
         if line.jobs.len() >= line.wanted {
@@ -130,6 +131,15 @@ impl Desk {
         // A writer at work is not called.
         line.wanted = usize::MAX;
         !line.jobs.is_empty()
+    }
+
+    /// Refuses the jobs that are there and all that come.
+    fn close(&self, why: LedgerError) {
+        let mut line = self.line();
+        let left = std::mem::take(&mut line.jobs);
+        let why = line.closed.get_or_insert(why).clone();
+        drop(line);
+        refuse(left, &why);
     }
 
     /// The jobs that are there, at most `most`. If there are none, those that come before `until`, as
@@ -157,16 +167,23 @@ impl std::fmt::Debug for Desk {
     }
 }
 
+/// Tells jobs that nothing of them is begun.
+fn refuse(jobs: Vec<Job>, why: &LedgerError) {
+    for job in jobs {
+        job(Err(why.clone()))(Ok(()));
+    }
+}
+
+fn gone() -> LedgerError {
+    LedgerCode::CommitUncertain.refuse("the writer is gone")
+}
+
 /// Closes the desk when its writer ends, however it ends.
 struct Serving(Arc<Desk>);
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let mut line = self.0.line();
-        line.closed = true;
-        let left = std::mem::take(&mut line.jobs);
-        drop(line);
-        drop(left);
+        self.0.close(gone());
     }
 }
 
@@ -176,19 +193,24 @@ fn serve(mut ledger: Ledger, desk: &Desk) -> Result<(), LedgerError> {
         let begun = Instant::now();
         let mut told = Vec::new();
         let committed = ledger.write(|w| {
-            join(desk, &last, begun, |job| told.push(job(w)));
+            join(desk, &last, begun, |job| told.push(job(Ok(w))));
             Ok(())
         });
         last = Joined {
             writes: told.len(),
             took: begun.elapsed(),
         };
-        let uncertain = committed.is_err();
+        // Nothing was begun: there was no transaction to do it in.
+        if let Err(why) = &committed
+            && told.is_empty()
+        {
+            refuse(desk.take(usize::MAX, 0, begun), why);
+        }
         for tell in told {
             tell(committed.clone());
         }
-        if uncertain {
-            ledger = ledger.reopen()?;
+        if ledger.poisoned {
+            ledger = ledger.reopen().inspect_err(|why| desk.close(why.clone()))?;
         }
     }
     ledger.close()
@@ -222,3 +244,31 @@ fn join(desk: &Desk, last: &Joined, begun: Instant, mut job_of: impl FnMut(Job))
 const MOST_JOINED: usize = 64;
 /// Longest wait for others to join a commit, whatever the disk takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_a_writer_that_cannot_go_on_is_told_why() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("state");
+        let mut ledger = Ledger::open(&state).unwrap();
+        let lost = state.join(Ledger::ANCHOR);
+        let kept = state.join("kept");
+        // As after a commit that failed, on a disk that is broken for good.
+        ledger.poisoned = true;
+        std::fs::rename(&lost, &kept).unwrap();
+        let (shared, writer) = Shared::start(ledger);
+        let code = || shared.write(|_| Ok(())).unwrap_err().code;
+        assert_eq!(code(), LedgerCode::CommitUncertain);
+        for _ in 0..3 {
+            assert_eq!(code(), LedgerCode::LedgerUnanchored);
+        }
+        drop(shared);
+        let closed = writer.close().unwrap_err();
+        assert_eq!(closed.code, LedgerCode::LedgerUnanchored);
+        std::fs::rename(kept, lost).unwrap();
+        Ledger::open(&state).unwrap().check().unwrap();
+    }
+}
