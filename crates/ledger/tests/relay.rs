@@ -475,6 +475,25 @@ fn another_message_under_an_applied_number_is_refused() {
 }
 
 #[test]
+fn a_damaged_row_is_not_made_whole_when_it_is_sealed_anew() {
+    let mut pair = Pair::new();
+    pair.queue(0..3);
+    let (sent, ..) = pair.talk(None);
+    assert_eq!(sent.ended, Ended::Drained);
+    let file = pair._temp.path().join("sender").join(Ledger::FILE);
+    let raw = rusqlite::Connection::open(file).unwrap();
+    raw.execute_batch("UPDATE outbox SET answer = x'00' WHERE seq = 2")
+        .unwrap();
+    assert_eq!(
+        code(pair.sender.forget_sent(&pair.link)),
+        LedgerCode::LedgerDamaged
+    );
+    assert_eq!(code(pair.sender.check()), LedgerCode::LedgerDamaged);
+    let second = pair.sender.acknowledged(&pair.link, &name("k1"));
+    assert_eq!(code(second), LedgerCode::LedgerDamaged);
+}
+
+#[test]
 fn large_messages_are_split_over_bursts_and_arrive_whole() {
     let mut pair = Pair::new();
     let large: Vec<Vec<u8>> = (0..4u8).map(|n| vec![n; 700_000]).collect();

@@ -3,7 +3,7 @@ use crate::seal;
 use crate::store::{of_storage, transaction, unreadable};
 use crate::{LedgerCode, LedgerError};
 use flightproof_core::{Digest, Hasher};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Statement, ToSql};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -324,8 +324,9 @@ impl<'a> Writing<'a> {
         Ok(last.unwrap_or(0).saturating_add(1))
     }
 
-    /// Changes rows of a sealed table and seals them anew; returns how many. The condition has the
-    /// first parameters, the assignments the others; no assignment changes what the condition names.
+    /// Changes rows of a sealed table and seals them anew; returns how many. None of them may be damaged:
+    /// sealed anew it would pass for what was written. The condition has the first parameters, the
+    /// assignments the others; no assignment changes what the condition names.
     pub(crate) fn update(
         &self,
         table: &Table,
@@ -334,23 +335,43 @@ impl<'a> Writing<'a> {
         parameters: &[&dyn ToSql],
     ) -> Result<usize, LedgerError> {
         let (name, columns) = (table.name, table.columns);
+        let broken = format!("{condition} AND seal <> {}({columns})", seal::FUNCTION);
+        let damaged = self.of_keys(
+            &format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE {broken})"),
+            parameters,
+            |select, keys| select.query_row(keys, |row| row.get::<_, bool>(0)),
+        )?;
+        table.whole(!damaged, ())?;
         let statement = format!("UPDATE {name} SET {assignments} WHERE {condition}");
         let changed = self.change(&statement, &statement, parameters)?;
         if changed > 0 {
-            self.reading
-                .connection
-                .prepare_cached(&format!(
-                    "UPDATE {name} SET seal = {}({columns}) WHERE {condition} AND seal <> {}({columns})",
-                    seal::FUNCTION,
+            self.of_keys(
+                &format!(
+                    "UPDATE {name} SET seal = {}({columns}) WHERE {broken}",
                     seal::FUNCTION
-                ))
-                .and_then(|mut reseal| {
-                    let keys = reseal.parameter_count().min(parameters.len());
-                    reseal.execute(&parameters[..keys])
-                })
-                .map_err(|e| self.failed(e))?;
+                ),
+                parameters,
+                |reseal, keys| reseal.execute(keys),
+            )?;
         }
         Ok(changed)
+    }
+
+    /// Runs a statement with as many of the parameters as it has: those of the condition alone.
+    fn of_keys<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        run: impl FnOnce(&mut Statement<'_>, &[&dyn ToSql]) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
+        self.reading
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| {
+                let keys = statement.parameter_count().min(parameters.len());
+                run(&mut statement, &parameters[..keys])
+            })
+            .map_err(|e| self.failed(e))
     }
 
     /// Runs a part that may fail by itself: what it changed is undone, and the transaction goes on.
