@@ -3,6 +3,10 @@
 //! One SQLite file, one writer at a time. What is written here is on disk before the call returns; a
 //! commit that fails is reported as uncertain, never as undone. Each protocol is a pure function
 //! `decide(State, Event) -> (State, Effects)`; SQL only loads and stores.
+//!
+//! The program `flights` uses admissions, [`hold`], [`lease`], [`session`], the export and the check.
+//! [`inbox`], [`record`], [`message`], [`relay`], [`closing`] and [`Shared`] are for programs that embed
+//! this crate.
 #![forbid(unsafe_code)]
 
 mod admission;
