@@ -170,23 +170,7 @@ impl<'a> Site<'a> {
     /// The tree to the disk, and one more look: whoever had an old file open may have written to it
     /// since.
     fn settle(&mut self) -> Result<(), ArchiveError> {
-        let changed = self.changes.changes().iter().map(|c| c.path().parent());
-        let made = self.journal.directories.iter().map(|path| path.parent());
-        let parents: BTreeSet<Option<&str>> = changed.chain(made).collect();
-        if parents.len() > FEW {
-            rustix::fs::syncfs(self.root).map_err(|e| io("write to the disk", e))?;
-        } else {
-            for parent in parents {
-                match parent {
-                    None => sync(self.root)?,
-                    Some(path) => {
-                        let dir = beneath::open_directory(self.root, path);
-                        sync(&dir.map_err(|e| edited_at(path, e))?)?;
-                    }
-                }
-            }
-        }
-        sync(&self.staging.slots)?;
+        self.sync_tree(|path, e| Err(edited_at(path, e)))?;
         match self.touched()? {
             Some(number) if self.look == Look::Always => {
                 let path = self.change(number).map(Change::path);
@@ -197,6 +181,29 @@ impl<'a> Site<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Forces every directory to the disk in which a file or directory of the plan has its name. `gone`
+    /// says what it means if one cannot be opened.
+    fn sync_tree(
+        &self,
+        gone: impl Fn(&str, Errno) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let changed = self.changes.changes().iter().map(|c| c.path().parent());
+        let made = self.journal.directories.iter().map(|path| path.parent());
+        let parents: BTreeSet<Option<&str>> = changed.chain(made).collect();
+        if parents.len() > FEW {
+            rustix::fs::syncfs(self.root).map_err(|e| io("write to the disk", e))?;
+        } else {
+            for parent in parents {
+                match parent.map(|path| (path, beneath::open_directory(self.root, path))) {
+                    None => sync(self.root)?,
+                    Some((_, Ok(dir))) => sync(&dir)?,
+                    Some((path, Err(e))) => gone(path, e)?,
+                }
+            }
+        }
+        sync(&self.staging.slots)
     }
 
     /// A change whose old file is not in the state in which it was looked at.
@@ -216,8 +223,8 @@ impl<'a> Site<'a> {
         let path = change.path();
         let parent = match self.parent(path) {
             Ok(parent) => parent,
-            // Its directory is gone or is something else: what is in the slot is kept.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(()),
+            // What is in the slot is kept.
+            Err(e) if is_gone(e) => return Ok(()),
             Err(e) => return Err(not_back(path, e)),
         };
         let place = (parent.as_fd(), path.file_name());
@@ -329,8 +336,14 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// After the way back: what is ours and untouched goes, what is not is kept.
+    /// After the way back, when that is on the disk: what is ours and untouched goes, what is not is
+    /// kept. A disk that still had the new file in the tree and nothing in its slot would have lost
+    /// the old one.
     fn sweep(&mut self) -> Result<(), ArchiveError> {
+        self.sync_tree(|path, e| match is_gone(e) {
+            true => Ok(()),
+            false => Err(io(format_args!("open {}", shown(path)), e)),
+        })?;
         for number in 0..self.changes.changes().len() {
             let Some(change) = self.change(number) else {
                 continue;
@@ -394,16 +407,22 @@ impl<'a> Site<'a> {
         journal::remove(&self.staging.slots, &number.to_string())
     }
 
-    /// Moves a file that is not ours to throw away beside the tree, under its own path.
+    /// Moves a file that is not ours to throw away beside the tree, under its own path. It is on the
+    /// disk there before anything else is thrown away.
     fn keep(&mut self, number: usize, path: &RelPath) -> Result<(), ArchiveError> {
         let failed = |e| io(format_args!("keep \"{path}\""), e);
         let mut dir = enter(self.root, &self.journal.keep).map_err(failed)?;
+        let mut above = Vec::new();
         for segment in path.parent().into_iter().flat_map(|p| p.split('/')) {
-            dir = enter(dir.as_fd(), segment).map_err(failed)?;
+            let below = enter(dir.as_fd(), segment).map_err(failed)?;
+            above.push(std::mem::replace(&mut dir, below));
         }
         let slot = (self.staging.slots.as_fd(), number.to_string());
         let place = (dir.as_fd(), path.file_name());
         rename(slot, place, RenameFlags::NOREPLACE).map_err(failed)?;
+        above.push(dir);
+        above.iter().try_for_each(sync)?;
+        sync(self.root)?;
         self.kept.push(Kept {
             path: path.clone(),
             at: format!("{}/{}", self.journal.keep, path.as_str()),
@@ -488,6 +507,14 @@ fn stat_of((dir, name): Place<'_>) -> rustix::io::Result<Option<Stat>> {
         Err(Errno::NOENT) => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// Whether a directory of the tree is not there any more, or is something else.
+fn is_gone(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV
+    )
 }
 
 /// Opens a private directory, which is made if it is missing.

@@ -421,3 +421,81 @@ fn nothing_is_swapped_before_the_plan_is_on_the_disk_and_nothing_thrown_away_bef
     let discarded = at("discarding", 0, &["unlinkat", "/slots>"]);
     assert!(marked < discarded, "{log}");
 }
+
+/// The directories and files that a line of strace's shows by their paths.
+fn places(line: &str) -> Vec<&str> {
+    let paths = line.split('<').skip(1);
+    paths
+        .filter_map(|rest| Some(rest.split_once('>')?.0))
+        .collect()
+}
+
+/// Makes one old file something that must be kept: on the way back because another file stands in its
+/// place, on the way forward because it was written to.
+fn edit_what_is_kept(bench: &Bench, forward: bool) {
+    let root = bench.root();
+    if forward {
+        let slots = fs::read_dir(root.join(".prime-agent-staging-apply/slots")).unwrap();
+        let slots = slots.map(|slot| slot.unwrap().path());
+        let old: Vec<_> = slots
+            .filter(|slot| fs::read(slot).is_ok_and(|bytes| bytes == b"change: old"))
+            .collect();
+        assert_eq!(old.len(), 1);
+        fs::write(&old[0], "change: by hand").unwrap();
+    } else {
+        fs::write(root.join("another"), "change: by hand").unwrap();
+        fs::rename(root.join("another"), root.join("dir/change")).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_thrown_away_or_forgotten_before_the_tree_and_what_is_kept_are_on_the_disk() {
+    for cut in ["Settle", "Clear"] {
+        let bench = Bench::usual();
+        cut_off(&bench, cut);
+        edit_what_is_kept(&bench, cut == "Clear");
+        let log = bench.place.path().join("log");
+        let strace = [
+            "-y",
+            "-o",
+            log.to_str().unwrap(),
+            "-e",
+            "trace=renameat2,mkdirat,fsync,unlinkat",
+        ];
+        let status = run(&bench, true, &strace.map(str::to_owned));
+        assert_eq!(status, Some(APPLIED), "{cut}");
+        let log = fs::read_to_string(log).unwrap();
+        let lines: Vec<&str> = log.lines().filter(|line| line.ends_with("= 0")).collect();
+        let first = |call: &str, what: &str| {
+            let found = lines
+                .iter()
+                .position(|line| line.contains(call) && line.contains(what));
+            found.unwrap_or_else(|| panic!("{cut}: no {call} of {what} in\n{log}"))
+        };
+        let discarded = first("unlinkat", "/slots>");
+        let forgotten = first("unlinkat", "\"journal\"");
+        let mut seen = 0;
+        for (at, line) in lines.iter().enumerate() {
+            if !line.contains("renameat2") && !line.contains("mkdirat") {
+                continue;
+            }
+            // What is kept has its name before the journal is gone, the tree before anything is.
+            let end = match line.contains("staging-kept") {
+                true => forgotten,
+                false => discarded,
+            };
+            let after = lines.get(at..end).unwrap_or_default();
+            // What was made is gone again, and so is whatever has no name any more.
+            let outside = |path: &&str| !path.contains("staging-apply") && Path::new(path).is_dir();
+            for place in places(line).into_iter().filter(outside) {
+                let synced = after
+                    .iter()
+                    .any(|line| line.contains("fsync") && places(line).contains(&place));
+                assert!(synced, "{cut}: {line}\n{log}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 2, "{cut}: {seen}\n{log}");
+        assert!(log.contains("staging-kept"), "{cut}\n{log}");
+    }
+}
