@@ -43,22 +43,14 @@ impl<'a> Staging<'a> {
         self.dir.as_fd()
     }
 
-    /// Makes it ours alone, and what is created in it as bare as it is created: a parent may hand
-    /// down its group and its access lists to all that is made below it.
+    /// Makes it ours alone.
     fn settle(&self) -> Result<(), ArchiveError> {
-        let failed = |e| io("prepare the staging directory", e);
-        if !self.is_ours(&rustix::fs::fstat(&self.dir).map_err(failed)?) {
+        let stat = rustix::fs::fstat(&self.dir).map_err(|e| unprepared(&e))?;
+        if !self.is_ours(&stat) {
             let detail = "the staging directory was taken by another user";
             return Err(ArchiveCode::DestinationUnsafe.refuse(detail));
         }
-        for list in ["system.posix_acl_default", "system.posix_acl_access"] {
-            match rustix::fs::fremovexattr(&self.dir, list) {
-                Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => {}
-                Err(e) => return Err(failed(e)),
-            }
-        }
-        // The mode is set even though it was asked for: this drops an inherited set-group-id.
-        rustix::fs::fchmod(&self.dir, Mode::RWXU).map_err(failed)
+        make_bare(&self.dir)
     }
 
     fn is_ours(&self, stat: &Stat) -> bool {
@@ -93,6 +85,23 @@ impl Drop for Staging<'_> {
             removal.entry(self.parent, OsStr::new(&self.name), 0);
         }
     }
+}
+
+/// Lets nobody else into a new directory, and has what is created in it as bare as it is created: a
+/// parent may hand down its group and its access lists to all that is made below it.
+pub(crate) fn make_bare(dir: &OwnedFd) -> Result<(), ArchiveError> {
+    for list in ["system.posix_acl_default", "system.posix_acl_access"] {
+        match rustix::fs::fremovexattr(dir, list) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(e) => return Err(unprepared(&e)),
+        }
+    }
+    // The mode is set even though it was asked for: this drops an inherited set-group-id.
+    rustix::fs::fchmod(dir, Mode::RWXU).map_err(|e| unprepared(&e))
+}
+
+fn unprepared(error: &Errno) -> ArchiveError {
+    io("prepare the staging directory", error)
 }
 
 /// Entries that are removed at most: ten trees of the largest size. Somebody who fills the

@@ -87,7 +87,8 @@ pub struct Kept {
 /// Verified before anything is touched: every byte of the archive; that each changed or deleted
 /// file is a regular one with exactly the base's bytes; that nothing stands where a file is added,
 /// ignored or not; that all parents are real directories on one file system; that no new name
-/// collides with one that is there. Modes are exactly 0644 and 0755, new directories 0755.
+/// collides with one that is there. Modes are exactly 0644 and 0755, new directories 0755, whatever
+/// the umask and whatever access lists or set-group-id bit the tree hands down.
 /// Directories that lose their last file are removed. No link is followed.
 ///
 /// All of it happens or nothing. A file that is edited between the check and its swap is noticed,

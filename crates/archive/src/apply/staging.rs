@@ -30,6 +30,7 @@ impl Staging {
     pub(super) fn create(root: BorrowedFd<'_>) -> Result<Self, ArchiveError> {
         let failed = |e| io("create the staging directory", e);
         let dir = beneath::create_private_directory(root, Self::NAME).map_err(failed)?;
+        crate::staging::make_bare(&dir)?;
         let slots = beneath::create_private_directory(&dir, SLOTS).map_err(failed)?;
         let directories = beneath::create_private_directory(&dir, DIRECTORIES).map_err(failed)?;
         Ok(Self {

@@ -7,9 +7,10 @@ use flightproof_archive::paws::{self, Change, Changeset, Entry, Manifest, Snapsh
 use flightproof_archive::{ArchiveCode, Everything, Recovered, Workspace, apply, pack_directory};
 use flightproof_core::{Digest, RelPath};
 use proptest::prelude::*;
+use rustix::fs::XattrFlags;
 use serde_json::Value;
-use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 #[test]
 fn a_changeset_is_applied_whole_with_exact_modes_and_emptied_directories_go() {
@@ -19,6 +20,45 @@ fn a_changeset_is_applied_whole_with_exact_modes_and_emptied_directories_go() {
     assert_eq!(applied.recovered, Recovered::Nothing);
     assert!(applied.kept.is_empty() && applied.untidy.is_none());
     assert_eq!(bench.seen(), expected(&target()));
+}
+
+#[test]
+fn what_the_tree_hands_down_changes_no_mode() {
+    let bench = Bench::usual();
+    fs::set_permissions(bench.root(), Permissions::from_mode(0o2777)).unwrap();
+    // user::rwx user:1234:rwx group::r-x mask::rwx other::---, as the kernel keeps it.
+    let nobody = u32::MAX;
+    let mut list = 2u32.to_le_bytes().to_vec();
+    let entries: [(u16, u16, u32); 5] = [
+        (1, 7, nobody),
+        (2, 7, 1234),
+        (4, 5, nobody),
+        (16, 7, nobody),
+        (32, 0, nobody),
+    ];
+    for (tag, rights, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let name = "system.posix_acl_default";
+    for dir in ["", "dir"] {
+        rustix::fs::setxattr(bench.root().join(dir), name, &list, XattrFlags::empty())
+            .expect("the temporary directory must know access lists");
+    }
+    let twin = bench.root().join("twin");
+    File::create(&twin).unwrap();
+    let mode = fs::metadata(&twin).unwrap().permissions().mode();
+    assert_ne!(mode & 0o777, 0o644, "the attack does not work here");
+    fs::remove_file(twin).unwrap();
+    apply(&bench.archive(), &bench.root(), &()).unwrap();
+    assert_eq!(bench.seen(), expected(&target()));
+    for path in ["dir/added", "dir/change", "mode", "new", "new/deep/first"] {
+        let path = bench.root().join(path);
+        let mut none = [0u8; 64];
+        let list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut none[..]);
+        assert_eq!(list, Err(rustix::io::Errno::NODATA));
+    }
 }
 
 #[test]
