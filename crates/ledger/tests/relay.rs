@@ -494,6 +494,39 @@ fn a_damaged_row_is_not_made_whole_when_it_is_sealed_anew() {
 }
 
 #[test]
+fn large_answers_are_split_over_bursts_and_all_come_back() {
+    let mut pair = Pair::new();
+    pair.queue(1..12);
+    let large = |n: u64| vec![u8::try_from(n).unwrap(); 1 << 20];
+    let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+    for stream in [&ours, &theirs] {
+        stream.set_read_timeout(Some(LONG)).unwrap();
+    }
+    let mut applied = Vec::new();
+    let receiver = &mut pair.receiver;
+    let (sent, received) = std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            receiver.receive_over(&mut theirs, |_, message| {
+                applied.push(message.seq);
+                Ok(large(message.seq))
+            })
+        });
+        let sent = pair.sender.relay(&pair.link, &mut ours).unwrap();
+        drop(ours);
+        (sent, receiving.join().unwrap().unwrap())
+    });
+    assert_eq!((sent.ended, sent.done), (Ended::Drained, 11));
+    assert_eq!((received.ended, received.done), (Ended::Drained, 11));
+    assert_eq!(applied, (1..12).collect::<Vec<_>>());
+    for n in 1..12 {
+        let answer = pair
+            .sender
+            .acknowledged(&pair.link, &name(&format!("k{n}")));
+        assert_eq!(answer.unwrap(), Some(large(n)));
+    }
+}
+
+#[test]
 fn large_messages_are_split_over_bursts_and_arrive_whole() {
     let mut pair = Pair::new();
     let large: Vec<Vec<u8>> = (0..4u8).map(|n| vec![n; 700_000]).collect();

@@ -161,6 +161,8 @@ impl Ledger {
             let taken = self.write(|w| w.take_burst(&link, first, &messages, &mut apply))?;
             done += taken.applied;
             reach(Point::BeforeAcknowledge);
+            // The sender learns what is refused when that comes first.
+            let refused = taken.refused.filter(|_| taken.answers.is_empty());
             let answers = Frame::Answers {
                 first,
                 answers: taken.answers,
@@ -169,7 +171,7 @@ impl Ledger {
                 return Ok(ended(done, refused));
             }
             reach(Point::AfterAcknowledge);
-            if let Some(refused) = taken.refused {
+            if let Some(refused) = refused {
                 return Ok(ended(done, refused));
             }
         }

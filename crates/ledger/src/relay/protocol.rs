@@ -31,7 +31,8 @@ pub enum SenderEvent {
     Acknowledge {
         /// Number of the first one.
         first: u64,
-        /// How many; fewer than were sent means that it refused the next one.
+        /// How many; none means that it refused the first one, fewer than were sent that the rest is
+        /// to come again.
         count: u64,
     },
     /// The connection is gone.
@@ -131,20 +132,16 @@ fn acknowledge(
         return (state, vec![SenderEffect::Diverged]);
     }
     state.in_flight = None;
-    let mut effects = Vec::new();
-    if count > 0 {
-        state.acknowledged = first + count - 1;
-        effects.push(SenderEffect::Mark {
-            last: state.acknowledged,
-        });
-    }
-    if count < sent_count {
+    if count == 0 {
         state.connected = false;
-        effects.push(SenderEffect::Refused { at: first + count });
-    } else {
-        effects.push(launch(&mut state, burst));
+        return (state, vec![SenderEffect::Refused { at: first }]);
     }
-    (state, effects)
+    state.acknowledged = first + count - 1;
+    let mark = SenderEffect::Mark {
+        last: state.acknowledged,
+    };
+    let following = launch(&mut state, burst);
+    (state, vec![mark, following])
 }
 
 /// The receiving end: number of the last message that was applied.

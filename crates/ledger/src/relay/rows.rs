@@ -140,7 +140,8 @@ impl Writing<'_> {
         .map(drop)
     }
 
-    /// Applies what is new of a burst, answers the rest as before, and stops at what is refused.
+    /// Applies what is new of a burst, answers the rest as before, and stops at what is refused, or when
+    /// the answers fill a frame.
     pub(super) fn take_burst(
         &self,
         link: &Name,
@@ -155,7 +156,11 @@ impl Writing<'_> {
             answers: Answers::new(),
             refused: None,
         };
+        let mut bytes = 0;
         for (offset, (key, body)) in (0..).zip(messages) {
+            if bytes >= BURST_BYTES {
+                break;
+            }
             // A number beyond all numbers is beyond a gap.
             let seq = first.saturating_add(offset);
             let message = Message {
@@ -165,7 +170,10 @@ impl Writing<'_> {
                 body,
             };
             match self.take_message(&mut state, message, apply) {
-                Ok(answer) => taken.answers.push((message_digest(key, body), answer)),
+                Ok(answer) => {
+                    bytes += answer.len();
+                    taken.answers.push((message_digest(key, body), answer));
+                }
                 Err(refused) if self.storage_failed() => return Err(refused),
                 Err(refused) => {
                     taken.refused = Some(match refused.code {

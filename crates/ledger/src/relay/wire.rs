@@ -44,7 +44,8 @@ pub enum Frame {
         /// The messages: key and body.
         messages: Vec<(Name, Vec<u8>)>,
     },
-    /// What became of them, in order. Fewer than were sent: the next one was refused.
+    /// What became of them, in order. Fewer than were sent: the rest is to come again. None: the first
+    /// was refused.
     Answers {
         /// Number of the first one.
         first: u64,
@@ -62,9 +63,10 @@ pub enum Frame {
 
 /// Most messages of a burst.
 pub(crate) const MOST_MESSAGES: usize = 64;
-/// Most bytes of messages a sender puts in one burst, beyond the first message.
+/// Most bytes of messages a sender puts in one burst, beyond the first message. A receiver that has as
+/// many bytes of answers takes nothing more of the burst.
 pub(crate) const BURST_BYTES: usize = 1 << 20;
-/// Largest payload accepted: a burst, and one message of the largest size on top.
+/// Largest payload accepted: a burst, and one message or answer of the largest size on top.
 const MAX_PAYLOAD: usize = 3 << 20;
 const HEADER: usize = 5;
 const CODE: usize = 32;

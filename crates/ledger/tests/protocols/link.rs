@@ -55,6 +55,8 @@ enum RelayAction {
     Queue,
     Connect,
     Deliver(u8, Packet),
+    /// The first message of a burst is taken, and its answer fills a frame.
+    DeliverInPart(u8, Packet),
     /// The answers come, and the sender dies before it has recorded them.
     DieBeforeMark(u8, Packet),
     /// The burst is applied, and the receiver dies before it answers.
@@ -135,8 +137,11 @@ impl Model for RelayModel {
             // Even what was said over an earlier connection still comes to the receiver: a frame
             // that was on its way. It never comes to the sender: its code would not fit.
             match packet {
-                Packet::Burst { .. } => {
+                Packet::Burst { first, last } => {
                     actions.push(RelayAction::Deliver(*connection, *packet));
+                    if first < last && *connection == world.connection {
+                        actions.push(RelayAction::DeliverInPart(*connection, *packet));
+                    }
                     actions.push(RelayAction::DieBeforeAnswer(*connection, *packet));
                 }
                 Packet::Answers { .. } if *connection == world.connection => {
@@ -158,6 +163,11 @@ impl Model for RelayModel {
                 self.sender_step(&mut world, SenderEvent::Connect { applied });
             }
             RelayAction::Lose => self.sender_step(&mut world, SenderEvent::Lose),
+            RelayAction::DeliverInPart(connection, Packet::Burst { first, .. }) => {
+                let count = self.receiver_step(&mut world, first, first);
+                let answers = Packet::Answers { first, count };
+                world.network.insert((connection, answers));
+            }
             RelayAction::Deliver(connection, Packet::Burst { first, last }) => {
                 let count = self.receiver_step(&mut world, first, last);
                 let answers = Packet::Answers { first, count };
@@ -176,7 +186,7 @@ impl Model for RelayModel {
                 world.sender.in_flight = None;
                 world.sender.connected = false;
             }
-            RelayAction::DieBeforeAnswer(..) => return None,
+            RelayAction::DieBeforeAnswer(..) | RelayAction::DeliverInPart(..) => return None,
         }
         (&world != before).then_some(world)
     }
