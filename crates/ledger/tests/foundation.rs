@@ -379,8 +379,9 @@ fn a_head_that_stands_where_none_can_is_damage() {
 fn the_first_head_cannot_stand_for_one_that_is_too_far_on() {
     let (_temp, state) = home();
     let mut ledger = Ledger::open(&state).unwrap();
-    intend(&mut ledger, 0);
     let anchor = state.join(Ledger::ANCHOR);
+    let none = std::fs::read(&anchor).unwrap();
+    intend(&mut ledger, 0);
     let early = std::fs::read(&anchor).unwrap();
     ledger.close().unwrap();
     // As many commits as the ledger remembers, and one more.
@@ -388,8 +389,10 @@ fn the_first_head_cannot_stand_for_one_that_is_too_far_on() {
         &state,
         "UPDATE heads SET seq = 1025, changes = NULL, rows = NULL WHERE slot = 1",
     );
-    std::fs::write(&anchor, early).unwrap();
-    assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerUnanchored);
+    for early in [none, early] {
+        std::fs::write(&anchor, early).unwrap();
+        assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerUnanchored);
+    }
 }
 
 #[test]
@@ -407,9 +410,21 @@ fn a_changed_row_is_noticed_when_it_is_read() {
     let mut ledger = Ledger::open(&state).unwrap();
     intend(&mut ledger, 0);
     ledger.close().unwrap();
-    poke(&state, "UPDATE admissions SET intended_at = 101");
     let ledger = Ledger::open(&state).unwrap();
+    poke(&state, "UPDATE admissions SET intended_at = 101");
     assert_eq!(code(ledger.open_intents()), LedgerCode::LedgerDamaged);
+}
+
+#[test]
+fn a_changed_row_of_a_small_ledger_is_noticed_when_it_is_opened() {
+    let (_temp, state) = home();
+    let mut ledger = Ledger::open(&state).unwrap();
+    intend(&mut ledger, 0);
+    ledger.close().unwrap();
+    poke(&state, "UPDATE admissions SET intended_at = 101");
+    assert_eq!(code(Ledger::open(&state)), LedgerCode::LedgerDamaged);
+    poke(&state, "UPDATE admissions SET intended_at = 100");
+    assert_eq!(Ledger::open(&state).unwrap().check().unwrap(), 1);
 }
 
 #[test]

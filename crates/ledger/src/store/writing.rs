@@ -52,10 +52,15 @@ impl<'a> Reading<'a> {
 
     fn anchored(&self, anchored: Head, identity: &[u8; 16]) -> Result<Counted, LedgerError> {
         let found = match anchored.seq {
-            0 => Some(Counted {
-                head: Head::first(identity),
-                rows: Some(0),
-            }),
+            // Nothing is kept of the head before the first commit: that the first is still there says
+            // as much.
+            0 => self
+                .head_at(1)?
+                .filter(|first| first.head.seq != 1)
+                .or(Some(Counted {
+                    head: Head::first(identity),
+                    rows: Some(0),
+                })),
             seq => self.head_at(seq)?,
         };
         let head = found.map(|found| found.head);
@@ -104,17 +109,6 @@ impl<'a> Reading<'a> {
             true => Ok(Some(counted)),
             false => Err(LedgerCode::LedgerDamaged.refuse(format!("head {}", counted.head.seq))),
         }
-    }
-
-    /// Rows of all tables, as they are counted by their numbers; their seals are not looked at.
-    pub(super) fn count_all(&self) -> Result<u64, LedgerError> {
-        let mut rows = 0;
-        for table in crate::export::TABLES {
-            let sql = format!("SELECT COUNT(*) FROM {}", table.name);
-            let count = self.first(&sql, &[], |row| row.get::<_, i64>(0))?;
-            rows += count.unwrap_or(0).cast_unsigned();
-        }
-        Ok(rows)
     }
 
     /// The first row of a query, if there is one.
