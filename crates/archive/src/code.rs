@@ -343,6 +343,11 @@ flightproof_core::refusal_codes! {
             "a .gitignore has more than 1 MiB or more than 10,000 lines",
             "every file of the tree is held against every line of it",
             "shorten it; ignore whole directories instead of their files";
+        /// Holding the tree against its `.gitignore` files takes too long.
+        IgnoreRulesTooSlow = "IGNORE_RULES_TOO_SLOW", Input,
+            "holding the tree against its .gitignore files takes more steps than any honest rules need",
+            "patterns with many stars cost their length times that of every path, and whoever writes them does not pay for it",
+            "take the stars out of the named file's patterns, or write fewer of them";
         /// A pattern of what to deny or to admit says nothing.
         DenyRuleInvalid = "DENY_RULE_INVALID", Configuration,
             "a pattern of what to deny or to admit says nothing",

@@ -443,6 +443,65 @@ fn a_gitignore_that_no_person_wrote_is_refused() {
 }
 
 #[test]
+fn gitignores_made_to_be_slow_are_refused_by_name() {
+    let stars = format!("{}*b\n", "*a".repeat(51)).repeat(9_900);
+    let skips = format!("{}b\n", "**/a*".repeat(20)).repeat(9_900);
+    let set = format!("*[{}]*[{0}]0\n", "x-z".repeat(30_000)).repeat(5);
+    let alike = format!("?{}?b*\n", "a".repeat(99)).repeat(9_900);
+    for rules in [stars, skips, set, alike] {
+        let root = TempDir::new().unwrap();
+        write(root.path(), ".gitignore", "target\n*.log\n");
+        write(root.path(), "sub/.gitignore", rules);
+        for number in 0..20 {
+            let name = format!("sub/b{}{number:03}", "a".repeat(240));
+            write(root.path(), &name, "x");
+        }
+        let choice = &mut Workspace::new(&[], &[]).unwrap();
+        let out = TempDir::new().unwrap();
+        let out = out.path().join("out");
+        let refused = paws::pack_file(root.path(), "ws", choice, &out, &()).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::IgnoreRulesTooSlow);
+        assert_eq!(refused.detail, "\"sub/.gitignore\"");
+    }
+}
+
+#[test]
+fn honest_rules_of_a_large_tree_are_not_slow() {
+    const RULES: [&str; 12] = [
+        "target",
+        "/build/",
+        "*.o",
+        "*.log",
+        "*.py[cod]",
+        "[Dd]ebug*/",
+        "!keep.log",
+        "**/node_modules/**",
+        "docs/**/*.html",
+        "**/[Bb]in/[Rr]elease*/*",
+        "cmake-build-*/",
+        "/src/*/generated/*.rs",
+    ];
+    // A list of some thousand lines, each rule a little different.
+    let rules: String = (0..3_000)
+        .map(|line| format!("{}{}\n", RULES[line % RULES.len()], line / RULES.len()))
+        .collect();
+    let root = TempDir::new().unwrap();
+    write(root.path(), ".gitignore", rules);
+    let mut choice = Workspace::new(&[], &[]).unwrap();
+    choice
+        .enter(File::open(root.path()).unwrap().as_fd(), None)
+        .unwrap();
+    for number in 0..400 {
+        let path = format!(
+            "crates/archive/src/workspace/part{}/module_{number}.rs",
+            number % 7
+        );
+        let path = RelPath::new(&path).unwrap();
+        assert!(choice.admits(&path, FileType::RegularFile).unwrap());
+    }
+}
+
+#[test]
 fn a_gitignore_that_is_a_link_or_a_directory_says_nothing_as_with_git() {
     let root = TempDir::new().unwrap();
     write(root.path(), "rules", "a\n");

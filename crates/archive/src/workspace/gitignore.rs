@@ -4,7 +4,7 @@
 //! its end is anchored to its file's directory; one with a slash at its end means directories only.
 //! That nothing below an ignored directory can be taken back follows from not entering it.
 
-use super::glob::Glob;
+use super::glob::{Exhausted, Glob, Steps};
 
 /// The patterns of one `.gitignore`.
 #[derive(Debug, Clone, Default)]
@@ -40,9 +40,18 @@ impl Patterns {
     }
 
     /// The pattern that decides about a path below the file's directory, if one does.
-    pub(super) fn decide(&self, path: &str, directory: bool) -> Option<&Pattern> {
-        let mut patterns = self.patterns.iter().rev();
-        patterns.find(|pattern| pattern.matches(path, directory))
+    pub(super) fn decide(
+        &self,
+        path: &str,
+        directory: bool,
+        steps: &mut Steps,
+    ) -> Result<Option<&Pattern>, Exhausted> {
+        for pattern in self.patterns.iter().rev() {
+            if pattern.matches(path, directory, steps)? {
+                return Ok(Some(pattern));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -79,13 +88,16 @@ impl Pattern {
         })
     }
 
-    fn matches(&self, path: &str, directory: bool) -> bool {
+    fn matches(&self, path: &str, directory: bool, steps: &mut Steps) -> Result<bool, Exhausted> {
+        if self.directories_only && !directory {
+            return Ok(false);
+        }
         let text = if self.anchored {
             path
         } else {
             path.rsplit('/').next().unwrap_or(path)
         };
-        (directory || !self.directories_only) && self.glob.matches(text.as_bytes())
+        self.glob.matches_within(text.as_bytes(), steps)
     }
 }
 
@@ -117,7 +129,8 @@ mod tests {
 
     fn decides(file: &str, path: &str, directory: bool) -> Option<bool> {
         let patterns = Patterns::parse(file.as_bytes());
-        patterns.decide(path, directory).map(|p| !p.negated)
+        let decided = patterns.decide(path, directory, &mut Steps::new(u64::MAX));
+        decided.unwrap().map(|p| !p.negated)
     }
 
     #[test]

@@ -2,14 +2,57 @@
 //!
 //! A matcher that tries every way a star can go is slow on patterns that were made for it. This one
 //! keeps the set of places in the pattern it could be at, so a pattern of `p` bytes and a text of `t`
-//! bytes cost `p × t` steps at most, whoever wrote the pattern.
+//! bytes cost `p × t` steps at most, whoever wrote the pattern. [`Steps`] bounds what many patterns and
+//! many texts cost together.
 
 /// A pattern, ready to be matched against a whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
     steps: Vec<Step>,
+    shape: Shape,
     /// The longest bytes that every match holds, so that most texts need no search.
     needle: Vec<u8>,
+    /// What a search costs for each byte of a text, in steps.
+    weight: u64,
+}
+
+/// Whether a text can be held against it without a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Bytes alone.
+    Literal,
+    /// A star before bytes.
+    Suffix,
+    Other,
+}
+
+/// How many steps may still be taken. A step is a byte that is compared or a place that is looked at,
+/// about a nanosecond.
+#[derive(Debug)]
+pub(super) struct Steps(u64);
+
+/// There are not as many steps left.
+#[derive(Debug)]
+pub(super) struct Exhausted;
+
+impl Steps {
+    pub(super) const fn new(steps: u64) -> Self {
+        Self(steps)
+    }
+
+    pub(super) fn add(&mut self, steps: u64) {
+        self.0 = self.0.saturating_add(steps);
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.0
+    }
+
+    /// Takes them before they are gone.
+    fn take(&mut self, steps: u64) -> Result<(), Exhausted> {
+        self.0 = self.0.checked_sub(steps).ok_or(Exhausted)?;
+        Ok(())
+    }
 }
 
 /// One thing a pattern asks of a text.
@@ -51,15 +94,44 @@ impl Glob {
         let mut steps: Vec<Step> = literal.iter().map(|byte| Step::Byte(*byte)).collect();
         compile(rest, &mut steps);
         let needle = needle(&steps);
-        Self { steps, needle }
+        let weight = 1 + steps.iter().map(Step::weight).sum::<u64>();
+        let shape = match steps.as_slice() {
+            [Step::Star, rest @ ..] if rest.iter().all(is_byte) => Shape::Suffix,
+            all if all.iter().all(is_byte) => Shape::Literal,
+            _ => Shape::Other,
+        };
+        Self {
+            steps,
+            shape,
+            needle,
+            weight,
+        }
     }
 
     /// Whether the whole text matches.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
-        match self.quick(text) {
-            Some(answer) => answer,
-            None => self.walk(text),
+        self.quick(text)
+            .unwrap_or_else(|| holds(text, &self.needle) && self.walk(text))
+    }
+
+    /// Whether the whole text matches, if there are steps enough to tell.
+    pub(super) fn matches_within(&self, text: &[u8], steps: &mut Steps) -> Result<bool, Exhausted> {
+        let length = text.len() as u64;
+        steps.take(match self.shape {
+            Shape::Literal if text.len() == self.steps.len() => 1 + length,
+            Shape::Suffix => 1 + length.min(self.steps.len() as u64),
+            Shape::Literal | Shape::Other => 1,
+        })?;
+        if let Some(answer) = self.quick(text) {
+            return Ok(answer);
         }
+        // Bytes are compared sixteen at a time.
+        steps.take(length * (1 + self.needle.len() as u64 / 16))?;
+        if !holds(text, &self.needle) {
+            return Ok(false);
+        }
+        steps.take((1 + length).saturating_mul(self.weight))?;
+        Ok(self.walk(text))
     }
 
     /// Whether the text begins with something that matches.
@@ -70,19 +142,18 @@ impl Glob {
     /// The answer where it needs no search: no star at all before the first difference, or one star
     /// before literal bytes.
     fn quick(&self, text: &[u8]) -> Option<bool> {
-        match self.steps.as_slice() {
-            [Step::Star, rest @ ..] if rest.iter().all(is_byte) => {
+        match (self.shape, self.steps.as_slice()) {
+            (Shape::Suffix, [_, rest @ ..]) => {
                 let cut = text.len().checked_sub(rest.len());
                 let (start, end) = text.split_at(cut.unwrap_or_default());
                 Some(cut.is_some() && !start.contains(&b'/') && rest.iter().zip(end).all(same))
             }
-            steps if steps.iter().all(is_byte) => {
+            (Shape::Literal, steps) => {
                 Some(steps.len() == text.len() && steps.iter().zip(text).all(same))
             }
-            [first @ Step::Byte(_), ..] if !text.first().is_some_and(|b| same((first, b))) => {
+            (_, [first @ Step::Byte(_), ..]) if !text.first().is_some_and(|b| same((first, b))) => {
                 Some(false)
             }
-            _ if !holds(text, &self.needle) => Some(false),
             _ => None,
         }
     }
@@ -95,7 +166,8 @@ impl Glob {
     fn search(&self, text: &[u8], beginning: bool) -> bool {
         let mut at = vec![false; self.steps.len() + 1];
         let mut next = at.clone();
-        self.enter(&mut at, 0);
+        let mut open = Vec::new();
+        self.enter(&mut at, 0, &mut open);
         for byte in text {
             if beginning && at.last() == Some(&true) {
                 return true;
@@ -104,9 +176,9 @@ impl Glob {
             for (index, step) in self.steps.iter().enumerate() {
                 if at.get(index) == Some(&true) {
                     match step {
-                        Step::Star if *byte != b'/' => self.enter(&mut next, index),
-                        Step::Deep => self.enter(&mut next, index),
-                        step if step.takes(*byte) => self.enter(&mut next, index + 1),
+                        Step::Star if *byte != b'/' => self.enter(&mut next, index, &mut open),
+                        Step::Deep => self.enter(&mut next, index, &mut open),
+                        step if step.takes(*byte) => self.enter(&mut next, index + 1, &mut open),
                         _ => {}
                     }
                 }
@@ -116,9 +188,9 @@ impl Glob {
         at.last() == Some(&true)
     }
 
-    /// Marks a place, and those that are reached from it without a byte.
-    fn enter(&self, at: &mut [bool], index: usize) {
-        let mut open = vec![index];
+    /// Marks a place, and those that are reached from it without a byte. `open` is room for them.
+    fn enter(&self, at: &mut [bool], index: usize, open: &mut Vec<usize>) {
+        open.push(index);
         while let Some(index) = open.pop() {
             let Some(mark) = at.get_mut(index).filter(|mark| !**mark) else {
                 continue;
@@ -134,6 +206,14 @@ impl Glob {
 }
 
 impl Step {
+    /// What looking at it costs.
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Class(class) => 1 + (class.ranges.len() + class.named.len()) as u64,
+            _ => 1,
+        }
+    }
+
     fn takes(&self, byte: u8) -> bool {
         match self {
             Self::Byte(wanted) => *wanted == byte,
@@ -144,13 +224,17 @@ impl Step {
     }
 }
 
-/// The longest run of bytes that stand for themselves. What can be skipped is no such run, and a
-/// pattern with a skip has none.
+/// The longest run of bytes that stand for themselves, but for those that can be skipped.
 fn needle(steps: &[Step]) -> Vec<u8> {
-    if steps.iter().any(|step| matches!(step, Step::OrSkip(_))) {
-        return Vec::new();
-    }
-    let runs = steps.split(|step| !is_byte(step));
+    let mut skipped = 0;
+    let runs = steps.split(|step| {
+        if let Step::OrSkip(steps) = step {
+            skipped = *steps;
+        }
+        let split = skipped > 0 || !is_byte(step);
+        skipped = skipped.saturating_sub(1);
+        split
+    });
     let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
     let bytes = longest.iter().filter_map(|step| match step {
         Step::Byte(byte) => Some(*byte),
@@ -322,7 +406,9 @@ mod tests {
         let needle = |pattern: &str| Glob::new(pattern.as_bytes()).needle;
         assert_eq!(needle("*-key-*.json"), b".json");
         assert_eq!(needle("a*bc?d"), b"bc");
-        assert_eq!(needle("a/**/bcd"), b"");
+        assert_eq!(needle("a/**/bcd"), b"bcd");
+        assert_eq!(needle("a/**/b"), b"a/");
+        assert_eq!(needle("**/"), b"");
         assert_eq!(needle("*"), b"");
     }
 }

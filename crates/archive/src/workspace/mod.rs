@@ -15,6 +15,7 @@ use crate::names::is_dot_git;
 use deny::{AdmitList, DenyList, NoRule};
 use flightproof_core::RelPath;
 use gitignore::Patterns;
+use glob::{Exhausted, Steps};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub struct Workspace {
     denied: DenyList,
     admitted: AdmitList,
     open: Vec<Level>,
+    /// What holding entries against ignore rules may still cost.
+    steps: Steps,
     selection: Selection,
     /// Files that a rule about content names, with the rule, and the pattern that admits them.
     found: Mutex<BTreeMap<RelPath, (String, Option<String>)>>,
@@ -113,6 +116,8 @@ struct Level {
     /// Its path with a slash at its end, empty at the top.
     prefix: String,
     patterns: Patterns,
+    /// Steps that its patterns took.
+    took: u64,
 }
 
 impl Workspace {
@@ -133,6 +138,7 @@ impl Workspace {
             denied,
             admitted: AdmitList::new(admit).map_err(invalid)?,
             open: Vec::new(),
+            steps: Steps::new(FIRST_STEPS),
             selection: Selection::default(),
             found: Mutex::default(),
         })
@@ -174,6 +180,7 @@ impl Workspace {
             denied: DenyList::default(),
             admitted: AdmitList::default(),
             open: Vec::new(),
+            steps: Steps::new(FIRST_STEPS),
             selection: Selection::default(),
             found: Mutex::default(),
         }
@@ -223,16 +230,16 @@ impl Workspace {
         format!("{}{}", self.above, path.as_str())
     }
 
-    fn reason(&mut self, path: &RelPath, kind: FileType) -> Option<Reason> {
+    fn reason(&mut self, path: &RelPath, kind: FileType) -> Result<Option<Reason>, ArchiveError> {
         let directory = kind == FileType::Directory;
         if is_dot_git(path.file_name()) {
-            return Some(Reason::Git);
+            return Ok(Some(Reason::Git));
         }
         let place = self.place(path);
         if let Some(rule) = self.denied.denies(&place, directory) {
             let rule = rule.to_owned();
             match self.admitted.admits(&place, directory) {
-                None => return Some(Reason::Denied { rule }),
+                None => return Ok(Some(Reason::Denied { rule })),
                 Some(pattern) => self.selection.admitted.push(Admitted {
                     path: path.clone(),
                     rule,
@@ -244,18 +251,33 @@ impl Workspace {
     }
 
     /// The innermost file that decides.
-    fn ignored_by(&self, path: &str, directory: bool) -> Option<Reason> {
-        for level in self.open.iter().rev() {
+    fn ignored_by(&mut self, path: &str, directory: bool) -> Result<Option<Reason>, ArchiveError> {
+        self.steps.add(STEPS_PER_ENTRY);
+        for level in self.open.iter_mut().rev() {
             let below = path.strip_prefix(&level.prefix).unwrap_or(path);
-            if let Some(pattern) = level.patterns.decide(below, directory) {
-                return (!pattern.negated).then(|| Reason::Ignored {
-                    file: format!("{}{IGNORE_FILE}", level.prefix),
-                    line: pattern.line,
-                    pattern: pattern.text.clone(),
-                });
+            let before = self.steps.left();
+            let decided = level.patterns.decide(below, directory, &mut self.steps);
+            level.took += before - self.steps.left();
+            match decided {
+                Ok(None) => {}
+                Ok(Some(pattern)) => {
+                    return Ok((!pattern.negated).then(|| Reason::Ignored {
+                        file: format!("{}{IGNORE_FILE}", level.prefix),
+                        line: pattern.line,
+                        pattern: pattern.text.clone(),
+                    }));
+                }
+                Err(Exhausted) => return Err(self.too_slow()),
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// Names the file whose patterns took most.
+    fn too_slow(&self) -> ArchiveError {
+        let slowest = self.open.iter().max_by_key(|level| level.took);
+        let prefix = slowest.map_or("", |level| &level.prefix);
+        ArchiveCode::IgnoreRulesTooSlow.refuse(format!("\"{prefix}{IGNORE_FILE}\""))
     }
 }
 
@@ -266,12 +288,16 @@ impl Choice for Workspace {
             Ignores::Gitignore => read_patterns(dir, &prefix)?,
             Ignores::Nothing => Patterns::default(),
         };
-        self.open.push(Level { prefix, patterns });
+        self.open.push(Level {
+            prefix,
+            patterns,
+            took: 0,
+        });
         Ok(())
     }
 
     fn admits(&mut self, path: &RelPath, kind: FileType) -> Result<bool, ArchiveError> {
-        let Some(reason) = self.reason(path, kind) else {
+        let Some(reason) = self.reason(path, kind)? else {
             return Ok(true);
         };
         self.selection.left_out.push(LeftOut {
@@ -339,5 +365,10 @@ const IGNORE_FILE: &str = ".gitignore";
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 /// Most lines of a `.gitignore`: every file is held against every line.
 const MAX_IGNORE_LINES: usize = 10_000;
+/// Steps that holding entries against ignore rules may take for each of them, on average: 10,000 plain
+/// lines, and less time than it takes to read a file.
+const STEPS_PER_ENTRY: u64 = 100_000;
+/// Steps that it may take besides, for small trees: less than a tenth of a second.
+const FIRST_STEPS: u64 = 20_000_000;
 /// Longest file that is looked into for a private key, 64 KiB: the longest RSA keys have 13 KiB.
 const MAX_KEY_BYTES: u64 = 64 << 10;
