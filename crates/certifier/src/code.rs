@@ -418,7 +418,7 @@ flightproof_core::refusal_codes! {
             "a generator makes something else than the commit holds", "files that pass for generated could hold whatever their author wrote", "run the generator and commit exactly what it makes";
         /// Changed code that nothing judges.
         UnjudgedCode = "UNJUDGED_CODE", Input,
-            "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "move a constant or a macro where it runs, write a pattern with an arm for each choice, or have the witness's owner paste what a note prints into the witness's `waivers`, with a reason";
+            "part of the change cannot be judged by mutants", "a constant, a pattern of several choices, a macro or a declaration could hide behaviour that no case shows", "the notes say what was seen and what to do, for each kind (`flights explain KIND`, such as `rebound`, says it too); what cannot be written in another way the witness's owner waives: the notes are ready for the witness's `waivers`, but for a reason";
         /// There is changed code and no mutant of it.
         NoMutants = "NO_MUTANTS", Input,
             "no mutant could be made of the changed code", "without mutants nothing shows that the witness would notice a wrong change", "move the change where it runs, out of constants, unsafe code and unknown macros, or have it reviewed by a person";

@@ -29,6 +29,7 @@ mod plan;
 mod reach;
 mod render;
 mod said;
+mod silences;
 mod source;
 mod stray;
 mod survey;

@@ -6,6 +6,7 @@ use flightproof_evidence::{Ending, Observation};
 use super::guard::FUEL_EXIT;
 use super::operator::Operator;
 use super::plan::{Mutant, MutationPlan, Unjudged};
+use super::survey::Silence;
 use crate::CertifierCode;
 use crate::languages::Language;
 use crate::witness::Waiver;
@@ -232,8 +233,13 @@ impl Trial<'_> {
             open.len(),
             escape(first.id(), 120)
         );
+        let reasons: BTreeSet<Silence> = open.iter().map(|u| u.why).collect();
+        let reasons = reasons.into_iter().map(|why| {
+            let todo = why.todo().unwrap_or_default();
+            format!("{}: {}; {todo}", why.name(), why.seen())
+        });
         let waivers = open.iter().map(|u| Waiver::to_paste(&u.id(), u.source));
-        let refusal = Refusal::from(CertifierCode::UnjudgedCode.refuse(detail));
+        let refusal = Refusal::from(CertifierCode::UnjudgedCode.refuse(detail)).with_notes(reasons);
         Err(with_waivers(refusal, waivers))
     }
 

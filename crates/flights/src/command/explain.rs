@@ -1,10 +1,12 @@
 //! `flights explain`: what a refusal code means.
 
 use crate::show::{self, Format};
-use crate::{FlightsCode, registry};
-use flightproof_core::{Escaped, Exit, Explanation, Refusal};
+use crate::{FlightsCode, near, registry};
+use flightproof_certifier::CertifierCode;
+use flightproof_certifier::mutation::Silence;
+use flightproof_core::{Code as _, Escaped, Exit, Explanation, Refusal};
 
-/// Explains one code, or lists all.
+/// Explains one code or one kind of code that no mutant judges, or lists all codes.
 ///
 /// # Errors
 /// `UNKNOWN_CODE`.
@@ -13,9 +15,16 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         None => registry::all(),
         Some(code) => registry::matching(code),
     };
-    if let (Some(code), []) = (code, chosen.as_slice()) {
+    let kinds = match code.and_then(Silence::named) {
+        Some(kind) => vec![kind],
+        None if code.is_some() => kinds_of(&chosen),
+        None => Vec::new(),
+    };
+    if let (Some(code), [], []) = (code, chosen.as_slice(), kinds.as_slice()) {
         let told = Escaped(code.as_bytes());
-        let near = registry::near(code);
+        let mut near = registry::near(code);
+        let names = Silence::ALL.map(|kind| (kind.name(), kind.name()));
+        near.extend(near::nearest(&code.to_ascii_lowercase(), names));
         return Err(match near.as_slice() {
             [] => FlightsCode::UnknownCode.refuse(told),
             _ => FlightsCode::UnknownCode
@@ -24,15 +33,35 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         .into());
     }
     match format {
-        Format::Json => show::print(&json(&chosen)),
+        Format::Json => show::print(&json(&chosen, &kinds)),
         Format::Human if code.is_none() => {
             chosen
                 .iter()
                 .for_each(|e| show::row(&format!("{:<44} {}", e.code, e.happened)));
         }
-        Format::Human => chosen.iter().for_each(|e| show::print(&text(e))),
+        Format::Human => {
+            chosen.iter().for_each(|e| show::print(&text(e)));
+            kinds.iter().for_each(|kind| show::print(&kind_text(*kind)));
+        }
     }
     Ok(Exit::Passed)
+}
+
+/// The kinds that a code is refused for.
+fn kinds_of(chosen: &[&Explanation]) -> Vec<Silence> {
+    let unjudged = CertifierCode::UnjudgedCode.explanation().code;
+    let mut kinds = Silence::ALL.to_vec();
+    kinds.retain(|kind| kind.must_be_waived() && chosen.iter().any(|e| e.code == unjudged));
+    kinds
+}
+
+fn kind_text(kind: Silence) -> String {
+    format!(
+        "{}\n  what was seen  {}\n  what to do     {}",
+        kind.name(),
+        kind.seen(),
+        kind.todo().unwrap_or("nothing: nothing is refused for it"),
+    )
 }
 
 fn text(e: &Explanation) -> String {
@@ -49,7 +78,7 @@ fn text(e: &Explanation) -> String {
     )
 }
 
-fn json(chosen: &[&Explanation]) -> String {
+fn json(chosen: &[&Explanation], kinds: &[Silence]) -> String {
     let all: Vec<_> = chosen
         .iter()
         .map(|e| {
@@ -59,5 +88,12 @@ fn json(chosen: &[&Explanation]) -> String {
             })
         })
         .collect();
-    serde_json::json!({"schema": "flightproof/explain/1", "codes": all}).to_string()
+    let mut document = serde_json::json!({"schema": "flightproof/explain/1", "codes": all});
+    if !kinds.is_empty() {
+        let kinds = kinds.iter().map(|kind| {
+            serde_json::json!({"kind": kind.name(), "seen": kind.seen(), "todo": kind.todo()})
+        });
+        document["kinds"] = kinds.collect();
+    }
+    document.to_string()
 }

@@ -136,7 +136,7 @@ enum Command {
     },
     /// Say what a refusal code means; without one, list all.
     Explain {
-        /// A code such as archive/PREFIX_CONFLICT.
+        /// A code such as archive/PREFIX_CONFLICT, or a kind of UNJUDGED_CODE such as rebound.
         code: Option<String>,
     },
     /// Hold a release against the gate's policy, and sign its acceptance if nothing is missing.

@@ -1,6 +1,7 @@
 //! `flights explain`, and the command line itself.
 
 use crate::environment::Environment;
+use flightproof_certifier::mutation::Silence;
 use flightproof_flights::registry;
 use insta::assert_snapshot;
 
@@ -43,6 +44,25 @@ fn a_code_is_explained() {
     --- stdout
     {"codes":[{"code":"flights/KEY_MISSING","exit":20,"fault":"configuration","happened":"there is no key to sign the certificate with","todo":"make one with `flights key new`, or name one with --key FILE","why":"an unsigned certificate proves nothing to anybody else"}],"schema":"flightproof/explain/1"}
     "#);
+}
+
+#[test]
+fn a_kind_of_code_that_no_mutant_judges_is_explained_by_its_name_and_below_its_code() {
+    let environment = Environment::new();
+    let told = |words: &[&str]| environment.flights(&[&["explain"], words].concat());
+    let run = told(&["rebound"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(run.stdout.starts_with("rebound\n  what was seen  "), "{}", run.text);
+    for kind in Silence::ALL {
+        let json = told(&[kind.name(), "--format", "json"]).json();
+        assert_eq!(json["kinds"][0]["kind"], kind.name());
+        assert_eq!(json["codes"], serde_json::json!([]));
+        let listed = told(&["UNJUDGED_CODE"]).stdout.contains(kind.seen());
+        assert_eq!(listed, kind.must_be_waived(), "{}", kind.name());
+    }
+    let near = told(&["rebond"]);
+    assert_eq!(near.code, 2, "{}", near.text);
+    assert!(near.stdout.contains("did you mean rebound?"), "{}", near.text);
 }
 
 #[test]
