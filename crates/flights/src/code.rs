@@ -168,7 +168,7 @@ flightproof_core::refusal_codes! {
             "the certificate is not of this request", "a certificate lets in one commit, on one baseline, into one branch of one repository", "compare what is named here with --name, --branch, --baseline and --policy; for another request certify the commit again";
         /// A certificate that lets nothing in by itself.
         CertificateHeld = "CERTIFICATE_HELD", Policy,
-            "the certificate is held: it does not let its commit in by itself", "who made it did not say where the commit goes", "let it in where it was certified with `flights admit`, or certify it again with --admit BRANCH";
+            "the certificate is held: it does not let its commit in by itself", "who made it did not say where the commit goes", "certify it again for this place, in another clone whose branch may move: with this policy, --admit BRANCH and --name as here; or fetch the commit from the bundle (git fetch BUNDLE BRANCH) and let it in here with `flights admit`";
         /// A policy that leaves it open who signs.
         PolicyUnpinned = "POLICY_UNPINNED", Policy,
             "the policy does not name the keys that may sign", "whoever has any key would let commits in", "name the ids of the keys under \"keys\" in the policy";
