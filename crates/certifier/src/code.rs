@@ -348,13 +348,13 @@ flightproof_core::refusal_codes! {
             "the build hit a limit of its session", "a build without end would hold the machine", "make the build smaller, or have the operator raise the limit";
         /// Standard output is not the expected one.
         CaseStdoutMismatch = "CASE_STDOUT_MISMATCH", Input,
-            "a case gave another answer on standard output", "the witness expects exactly one answer", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
+            "a case gave another answer on standard output", "the witness expects exactly one answer", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with the candidate checked out in DIR: `flights witness check FILE --repo DIR` (in a workspace with `-p PACKAGE`)";
         /// Standard error lacks the expected text.
         CaseStderrMismatch = "CASE_STDERR_MISMATCH", Input,
-            "a case lacks the expected text on standard error", "the witness expects a certain message", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
+            "a case lacks the expected text on standard error", "the witness expects a certain message", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with the candidate checked out in DIR: `flights witness check FILE --repo DIR` (in a workspace with `-p PACKAGE`)";
         /// The exit status is not the expected one.
         CaseExitMismatch = "CASE_EXIT_MISMATCH", Input,
-            "a case ended with another exit status", "the witness expects exactly one; a panic ends with 101", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with `flights witness check FILE --repo DIR`";
+            "a case ended with another exit status", "the witness expects exactly one; a panic ends with 101", "compare the program's behaviour with what the witness's owner asked for; the owner sees both with the candidate checked out in DIR: `flights witness check FILE --repo DIR` (in a workspace with `-p PACKAGE`)";
         /// A signal ended a case.
         CaseSignalled = "CASE_SIGNALLED", Input,
             "a signal ended a case", "a crash is no answer", "look for an abort, a stack overflow or an arithmetic trap";
