@@ -63,7 +63,7 @@ flightproof_core::refusal_codes! {
         // dependencies
         /// No lock file, and the plan has none.
         LockMissing = "LOCK_MISSING", Configuration,
-            "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock)";
+            "neither the repository nor the plan has a Cargo.lock", "without it nobody knows which dependencies would be built", "commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock); a program in another language than Rust has none: name the language in the witness, such as \"language\": \"python\"";
         /// A lock file changed without a grant.
         LockChanged = "LOCK_CHANGED", Input,
             "the change touches Cargo.lock", "other dependencies are other code, which somebody has to agree to", "if the new dependencies are wanted, repeat with --grant and exactly this path, and with it every other path that changes, since grants replace the default";

@@ -76,7 +76,7 @@ pub fn check(
     let (lock, lock_source) = match (tree.file(LOCK_PATH), plan_lock) {
         (Some(lock), _) => (lock, LockSource::Tree),
         (None, Some(lock)) => (lock, LockSource::Plan),
-        (None, None) => return Err(CertifierCode::LockMissing.refuse(LOCK_PATH)),
+        (None, None) => return Err(CertifierCode::LockMissing.refuse(missing_lock(tree))),
     };
     let packages = lock::packages(lock, tree)?;
     check_new(&brought(captured, &packages, plan_lock), allowed.packages)?;
@@ -85,6 +85,14 @@ pub fn check(
         lock: lock.into(),
         lock_source,
     })
+}
+
+/// A tree that has no manifest either may be a program of another language.
+fn missing_lock(tree: &Tree<'_>) -> String {
+    match tree.file("Cargo.toml") {
+        Some(_) => LOCK_PATH.to_owned(),
+        None => format!("{LOCK_PATH}, and no Cargo.toml at the top"),
+    }
 }
 
 /// The packages that a change of the lock file brings: those which the baseline's does not have. `plan_lock`

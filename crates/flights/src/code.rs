@@ -114,7 +114,7 @@ flightproof_core::refusal_codes! {
             "no plan was found", "a run without flights must not look like success", "name plans, or run from a directory that has flights/*.toml";
         /// A repository that `init` can do nothing with.
         NothingToInit = "NOTHING_TO_INIT", Usage,
-            "nothing that could be judged was found", "a plan for a program that is not there would never fly", "name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR";
+            "nothing that could be judged was found", "a plan for a program that is not there would never fly", "name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR; for a program in another language write a witness by hand that names it (\"language\": \"python\")";
         /// Several programs or libraries, or another one than there is.
         TargetUnclear = "TARGET_UNCLEAR", Usage,
             "it is not clear which program or library is to be judged", "a witness speaks about one program", "name one of those listed with --bin NAME or --lib PACKAGE";

@@ -262,6 +262,19 @@ fn a_refused_lock_spells_the_options_that_grant_it() {
 fn a_tree_without_a_lock_takes_the_plans_or_is_refused() {
     let bare = || Scene::new().without("Cargo.lock");
     assert_eq!(bare().code(), Some(LockMissing));
+    let detail = |scene: Scene| {
+        let files = scene.files.iter();
+        let tree = files.map(|(path, content)| (path, &content[..])).collect();
+        let allowed = Allowed {
+            paths: &[],
+            packages: &[],
+        };
+        let refused = check(&captured(Vec::new()), &tree, allowed, None);
+        refused.unwrap_err().detail
+    };
+    assert_eq!(detail(bare()), "Cargo.lock");
+    let other = detail(bare().without("Cargo.toml"));
+    assert_eq!(other, "Cargo.lock, and no Cargo.toml at the top");
     let report = bare().planning(&lock("")).judge().unwrap();
     assert_eq!(
         (report.lock_source, &report.lock[..]),

@@ -460,7 +460,7 @@ fn a_repository_without_a_lock_is_refused_unless_it_is_given_one() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock)"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock); a program in another language than Rust has none: name the language in the witness, such as \\"language\\": \\"python\\""}
     "#);
     let run = environment.certify("unlocked", &["--lock", &lock]);
     assert_eq!(run.code, 0, "{}", run.text);
