@@ -21,7 +21,7 @@ flightproof_core::refusal_codes! {
             "the baseline gives no answer that a candidate could be compared with", "an answer that wavers, crashes or is cut would excuse any other", "leave such inputs out of the grammar, or declare them to differ and judge them by cases";
         /// The baseline's tests cannot judge.
         SuiteUnfit = "SUITE_UNFIT", Configuration,
-            "the tests of the baseline cannot be run as a suite", "what the host cannot tell apart from a program's own words is no result", "name tests that use Rust's own harness and print nothing beside it, or judge by cases";
+            "the tests of the baseline cannot be run as a suite", "what the host cannot tell apart from a program's own words is no result", "name tests of a library that use Rust's own harness, print nothing beside it and start no program of their package (CARGO_BIN_EXE_…), or judge by cases";
         /// The candidate takes away a file of the baseline's tests.
         SuiteChanged = "SUITE_CHANGED", Input,
             "the change takes away a file that the baseline's tests need", "tests that are gone find nothing", "leave the file, or judge the change by cases";

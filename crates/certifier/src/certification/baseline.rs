@@ -40,6 +40,9 @@ pub trait Trial {
     /// # Errors
     /// `ANSWER_UNASKED` for an answer of another kind.
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError>;
+
+    /// Why the baseline did not build, if it did not.
+    fn unbuilt(&self) -> Option<&str>;
 }
 
 impl Trial for BaselineTrial<'_> {
@@ -53,6 +56,10 @@ impl Trial for BaselineTrial<'_> {
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
         let open = self.ask().is_some();
         self.course.tell(told, open)
+    }
+
+    fn unbuilt(&self) -> Option<&str> {
+        self.course.unbuilt()
     }
 }
 
@@ -82,6 +89,8 @@ impl BaselineTrial<'_> {
 pub(super) struct Course {
     order: Box<BuildOrder>,
     step: Step,
+    /// What kept it from being built.
+    unbuilt: Option<String>,
     runs: Vec<Observation>,
 }
 
@@ -97,6 +106,7 @@ impl Course {
         Self {
             order: Box::new(order),
             step: Step::Build,
+            unbuilt: None,
             runs: Vec::new(),
         }
     }
@@ -117,7 +127,15 @@ impl Course {
     pub(super) fn tell(&mut self, told: &Told, open: bool) -> Result<(), CertifierError> {
         self.step = match (self.step, told) {
             (Step::Build, Told::Compiled(BuildAnswer::Built(_))) => Step::Run,
-            (Step::Build, Told::Compiled(_)) => Step::Unbuilt,
+            (Step::Build, Told::Compiled(answer)) => {
+                let refused = judge::built(answer.clone(), &[]).err();
+                // The compiler's first word says more than how many there were.
+                self.unbuilt = refused.map(|mut refused| match refused.notes.is_empty() {
+                    true => refused.detail,
+                    false => refused.notes.swap_remove(0),
+                });
+                Step::Unbuilt
+            }
             (Step::Run, Told::Ran(observation)) if open => {
                 self.runs.push(observation.clone());
                 Step::Run
@@ -125,6 +143,10 @@ impl Course {
             (_, _) => return Err(unasked()),
         };
         Ok(())
+    }
+
+    pub(super) fn unbuilt(&self) -> Option<&str> {
+        self.unbuilt.as_deref()
     }
 
     /// All runs; none where nothing was built.

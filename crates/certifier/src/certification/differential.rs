@@ -81,4 +81,8 @@ impl Trial for DifferentialTrial {
         let open = self.ask().is_some();
         self.course.tell(told, open)
     }
+
+    fn unbuilt(&self) -> Option<&str> {
+        self.course.unbuilt()
+    }
 }

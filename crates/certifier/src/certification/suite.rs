@@ -42,10 +42,11 @@ impl SuiteTrial {
     /// `SUITE_UNFIT`, `WITNESS_TOOTHLESS`; `ANSWER_UNASKED` if questions are open.
     pub fn finish(self) -> Result<Witness, CertifierError> {
         let open = self.ask().is_some();
-        let runs = self
-            .course
-            .end(open)?
-            .ok_or_else(|| CertifierCode::SuiteUnfit.refuse("the baseline's tests do not build"))?;
+        let why = self.unbuilt().unwrap_or_default().to_owned();
+        let runs = self.course.end(open)?.ok_or_else(|| {
+            let detail = format!("the baseline's tests do not build: {why}");
+            CertifierCode::SuiteUnfit.refuse(detail)
+        })?;
         let programs: Vec<Vec<Observation>> =
             runs.chunks(BASELINE_RUNS).map(<[_]>::to_vec).collect();
         self.witness.measured(&programs)
@@ -64,5 +65,9 @@ impl Trial for SuiteTrial {
     fn tell(&mut self, told: &Told) -> Result<(), CertifierError> {
         let open = self.ask().is_some();
         self.course.tell(told, open)
+    }
+
+    fn unbuilt(&self) -> Option<&str> {
+        self.course.unbuilt()
     }
 }

@@ -108,9 +108,10 @@ impl Flight<'_> {
                 CertifierCode::SessionMismatch.refuse("another toolchain for the baseline"),
             )),
         };
-        let said = match &worked {
-            Ok(()) => said,
-            Err(_) => "ended",
+        let said = match (&worked, trial.unbuilt()) {
+            (Ok(()), None) => said,
+            (Ok(()), Some(_)) => "it did not build",
+            (Err(_), _) => "ended",
         };
         self.progress.done(said);
         let closed = self.close(session.as_mut());

@@ -234,3 +234,18 @@ fn the_tests_of_a_suite_are_checked_on_a_working_directory() {
     let told = "certifier/SUITE_UNFIT: there is no tests/apis.rs; did you mean api?";
     assert!(run.stdout.contains(told), "{}", run.text);
 }
+
+#[test]
+fn tests_that_need_the_program_are_told_so_in_the_compilers_words() {
+    let tests = "#[test]\nfn runs() {\n    let _ = env!(\"CARGO_BIN_EXE_none\");\n}\n";
+    let environment = library(tests);
+    let run = certify(&environment, "rewritten", &[("src/lib.rs", &rewritten())]);
+    assert_eq!(run.code, 20, "{}", run.text);
+    for told in [
+        "certifier/SUITE_UNFIT: the baseline's tests do not build: ",
+        "CARGO_BIN_EXE_none",
+        "it did not build",
+    ] {
+        assert!(run.text.contains(told), "{told}\n{}", run.text);
+    }
+}
