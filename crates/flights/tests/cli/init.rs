@@ -21,7 +21,8 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     next       1. replace every REPLACE in $TREE/repo-flights/flights/witness by what must come out
                2. flights key new, and its id under keys in $TREE/repo-flights/policy.json if it is not there
                3. name the candidate in the plan, and check its baseline, then: flights run --local --root $TREE/repo-flights --out DIR
-               4. flights review and flights admit, with that policy, or flights certify --admit BRANCH
+               4. to keep the flight, write ids in place of branches (git rev-parse BRANCH), then add --record
+               5. flights review and flights admit, with that policy, or flights certify --admit BRANCH
     ");
     assert_eq!(environment.listing("repo"), before);
     let written = environment.listing("repo-flights");
@@ -31,7 +32,8 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     name = "repo"
     about = "One commit of repo, certified."
 
-    # Two commits, by branch, tag or id. The candidate is one commit directly on the baseline.
+    # Two commits, by branch, tag or id. The candidate is one commit directly on the baseline. Once it is let in, the
+    # branch is another commit: to fly this again, or to record it, write ids (git rev-parse BRANCH).
     [source]
     git = { repository = "../repo", baseline = "main", candidate = "candidate" }
 
@@ -193,7 +195,8 @@ fn a_workspace_says_what_there_is_to_choose_from() {
     next       1. replace every REPLACE in $TREE/repo-flights/flights/witness by what must come out
                2. flights key new, and its id under keys in $TREE/repo-flights/policy.json if it is not there
                3. name the candidate in the plan, and check its baseline, then: flights run --local --root $TREE/repo-flights --out DIR
-               4. flights review and flights admit, with that policy, or flights certify --admit BRANCH
+               4. to keep the flight, write ids in place of branches (git rev-parse BRANCH), then add --record
+               5. flights review and flights admit, with that policy, or flights certify --admit BRANCH
     "#);
     let written = environment.listing("repo-flights");
     let text = |name: &str| String::from_utf8(written[name].clone()).unwrap();

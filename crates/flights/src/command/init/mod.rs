@@ -134,7 +134,8 @@ fn said(found: &Found, target: &Target, written: &[PathBuf], repo: &Path, output
         "next       1. replace every REPLACE in {} by what must come out\n           \
          2. flights key new, and its id under keys in {} if it is not there\n           \
          3. {commits}, then: flights run --local --root {} --out DIR\n           \
-         4. flights review and flights admit, with that policy, or flights certify --admit BRANCH",
+         4. to keep the flight, write ids in place of branches (git rev-parse BRANCH), then add --record\n           \
+         5. flights review and flights admit, with that policy, or flights certify --admit BRANCH",
         input::shown(&output.join("flights/witness")),
         input::shown(&output.join("policy.json")),
         input::shown(output)

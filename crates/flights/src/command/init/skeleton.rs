@@ -60,7 +60,8 @@ fn plan(facts: &Facts<'_>) -> String {
 name = "{name}"
 about = "One commit of {name}, certified."
 
-# Two commits, by branch, tag or id. The candidate is one commit directly on the baseline.
+# Two commits, by branch, tag or id. The candidate is one commit directly on the baseline. Once it is let in, the
+# branch is another commit: to fly this again, or to record it, write ids (git rev-parse BRANCH).
 [source]
 git = {{ repository = {repository}, baseline = {baseline}, candidate = {candidate} }}
 
