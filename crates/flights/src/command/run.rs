@@ -378,7 +378,11 @@ impl Crew {
             true => self.replay_agent(path, &mut progress),
             false => self.fly_file(take, &mut progress),
         };
-        let again = format!("{} {name}", self.again);
+        // A name that no plan has is not worth repeating.
+        let again = match path.exists() {
+            true => format!("{} {name}", self.again),
+            false => self.again.clone(),
+        };
         let (verdict, failure) = match outcome {
             Ok((verdict, unexpected)) => {
                 let failure = unexpected.map(|refusal| Failure::of(refusal, &verdict.stage, again));

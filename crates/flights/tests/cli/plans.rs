@@ -296,12 +296,16 @@ fn a_plan_that_breaks_its_schema_fails_the_run() {
     assert_eq!(run.code, 20, "{}", run.text);
     assert!(run.stdout.contains("flights/PLAN_INVALID"), "{}", run.text);
     assert!(run.stdout.contains("1 passed, 1 failed"), "{}", run.text);
-    let run = fly(&environment, &["no-such-plan", "--format", "json"]);
+    let run = fly(&environment, &["brokn", "--format", "json"]);
     assert_eq!(run.code, 2, "{}", run.text);
-    assert_eq!(
-        run.json()["flights"][0]["failure"]["code"],
-        "flights/PLAN_UNREADABLE"
-    );
+    let failure = run.json()["flights"][0]["failure"].clone();
+    assert_eq!(failure["code"], "flights/PLAN_UNREADABLE");
+    let detail = failure["detail"].as_str().unwrap();
+    assert!(detail.ends_with("did you mean broken.toml?"), "{detail}");
+    // A name that no plan has is not told as a command to repeat.
+    let again = failure["again"].as_str().unwrap();
+    assert!(again.starts_with("flights run"), "{again}");
+    assert!(!again.contains("brokn"), "{again}");
 }
 
 #[test]

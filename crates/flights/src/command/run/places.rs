@@ -58,9 +58,10 @@ pub(super) fn first_missing(plans: &[PathBuf]) -> Option<Refusal> {
     Plan::read(missing).err().map(Refusal::from)
 }
 
-/// A plan is named by its file, or by its name alone; that of an agent by its recording's.
+/// A plan is named by its file, or by its name alone; that of an agent by its recording's. A directory of
+/// a plan's name, such as the repository that the plan flies, is no plan.
 fn resolve(named: &Path, folder: &Path) -> PathBuf {
-    if named.exists() || named.extension().is_some() {
+    if named.extension().is_some() || named.exists() && !named.is_dir() {
         return named.to_owned();
     }
     let agents = named.to_str().and_then(|name| name.strip_prefix("agent-"));
@@ -180,3 +181,24 @@ fn recordings(root: &Path, ending: &str) -> Vec<PathBuf> {
 
 /// The public key of whoever recorded here first.
 const RECORDER: &str = "recorder.pub";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_a_plans_name_is_no_plan_and_a_file_is_one() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, here) = (root.path().join("flights"), root.path().join("pricing"));
+        assert_eq!(resolve(&here, &folder), here.with_extension("toml"));
+        std::fs::create_dir(&here).unwrap();
+        let plan = |name: &str| resolve(Path::new(name), &folder);
+        assert_eq!(plan("pricing"), folder.join("pricing.toml"));
+        // An absolute name replaces the folder: it is looked up as a file.
+        assert_eq!(resolve(&here, &folder), here.with_extension("toml"));
+        std::fs::write(root.path().join("own"), "").unwrap();
+        let own = root.path().join("own");
+        assert_eq!(resolve(&own, &folder), own);
+        assert_eq!(plan("other/own.toml"), Path::new("other/own.toml"));
+    }
+}
