@@ -11,7 +11,7 @@ use crate::{FlightsCode, annotations};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::mutation::MutationPlan;
-use flightproof_core::{Exit, Refusal, RelPath, escape};
+use flightproof_core::{Exit, Refusal, RelPath, Verdict, escape};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -159,7 +159,15 @@ fn print(report: &Report, below: Option<&RelPath>, form: Form) -> Exit {
                 let (alive, first) = (report.counts.alive(), escape(&first.id, 120));
                 let detail = format!("{alive} of them, such as {first}");
                 let refusal = CertifierCode::MutantsSurvived.refuse(detail).into();
-                show::refusal("mutation", &refusal, Format::Human);
+                let hint = match report.oracle {
+                    "tests" => "write a test that notices the change, or remove code that no test needs",
+                    _ => "add a case that notices the change, or remove code that no case needs",
+                };
+                let verdict = Verdict {
+                    hint: Some(hint.to_owned()),
+                    ..Verdict::refused("mutation", &refusal)
+                };
+                show::verdict(&verdict, Format::Human);
             }
             Exit::Refused
         }
@@ -215,14 +223,26 @@ fn beside(report: &Report) -> Vec<String> {
         ));
     }
     lines.extend(unjudged(&report.unjudged));
-    if report.oracle == "tests" && report.counts.mutants > 0 {
-        let out = report.left_out.len();
-        lines.push(format!(
-            "{} tests judged, {out} could not; documentation tests are not run",
-            report.checks
-        ));
+    let out = report.left_out.len();
+    let tests = report.oracle == "tests";
+    if report.counts.mutants > 0 && (tests || out > 0) {
+        let judged = report.checks;
+        lines.push(match tests {
+            true => format!(
+                "{} judged, {out} could not; documentation tests are not run",
+                show::count(judged, "test")
+            ),
+            false => format!(
+                "{judged} of {} judged; the others fail on this tree and were asked of no mutant: what only \
+                 they reach is told as reached by nothing",
+                show::count(judged + out, "case")
+            ),
+        });
         let shown = report.left_out.iter().take(MAX_NAMED);
-        lines.extend(shown.map(|l| format!("  left out: {} {}: {}", l.target, l.name, l.why)));
+        lines.extend(shown.map(|l| {
+            let named = format!("{} {}", l.target, l.name);
+            format!("  left out: {}: {}", named.trim_start(), l.why)
+        }));
         if out > MAX_NAMED {
             lines.push(format!("  and {} more (--format json)", out - MAX_NAMED));
         }
