@@ -63,7 +63,8 @@ pub(super) struct CertifyArgs {
 pub(super) struct FlightArgs {
     #[command(flatten)]
     trial: TrialArgs,
-    /// Move this branch from the baseline to the certified commit if everything holds.
+    /// Move this branch from the baseline to the certified commit if everything holds. The repository is then
+    /// named with --repo, also where the current directory lies in it.
     #[arg(long, value_name = "BRANCH", requires = "repo")]
     admit: Option<String>,
     #[command(flatten)]

@@ -28,10 +28,10 @@ pub(super) struct MutateArgs {
     /// Mutate only lines that differ from this revision.
     #[arg(long, value_name = "REV")]
     in_diff: Option<String>,
-    /// What has to notice mutants.
+    /// What has to notice mutants, where no witness does.
     #[arg(long, value_enum, required_unless_present_any = ["witness", "list"])]
     oracle: Option<OracleName>,
-    /// A witness, whose cases have to notice mutants.
+    /// A witness, whose cases have to notice mutants in place of tests.
     #[arg(long, value_name = "FILE", conflicts_with = "oracle")]
     witness: Option<PathBuf>,
     /// A package (repeatable); default: the one at the top, or without --repo the one that the current

@@ -45,7 +45,8 @@ pub(super) struct ReviewArgs {
     /// Repository that has the commit; default: the one that the current directory lies in.
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
-    /// A protected path the commit was allowed to change (repeatable).
+    /// A path the commit was allowed to change (repeatable), as for `certify`: without any, everything but
+    /// protected files; with one, nothing beside those that are named.
     #[arg(long = "grant", value_name = "PATH")]
     grants: Vec<RelPath>,
     /// A path where files of the commit may be large (repeatable).
@@ -116,7 +117,7 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
                 .for_each(|line| show::print(&format!("proven      {line}")));
             if account.is_none() {
                 show::print(
-                    "mutants     not told by line: --witness FILE, the witness it was certified with, tells which                      changed lines carry some",
+                    "mutants     not told by line: --witness FILE, the witness it was certified with, tells which changed lines carry some",
                 );
             }
             open.iter().for_each(|line| {
