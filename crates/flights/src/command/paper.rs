@@ -1,7 +1,6 @@
 //! What is printed from the program itself: schemas, completions, manual pages.
 
-use crate::FlightsCode;
-use crate::show;
+use crate::{FlightsCode, near, show};
 use clap::{Args, Subcommand};
 use flightproof_core::{Exit, Refusal, escape};
 use std::path::PathBuf;
@@ -89,7 +88,9 @@ pub(super) fn schema(args: &SchemaArgs) -> Result<Exit, Refusal> {
         Some(name) => match SCHEMAS.iter().find(|(known, _)| known == name) {
             Some((_, text)) => show::print(text.trim_end()),
             None => {
-                return Err(FlightsCode::SchemaUnknown.refuse(escape(name, 80)).into());
+                let near = near::question(name, SCHEMAS.iter().map(|(known, _)| known));
+                let told = format!("{}{near}", escape(name, 80));
+                return Err(FlightsCode::SchemaUnknown.refuse(told).into());
             }
         },
     }
