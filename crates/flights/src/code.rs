@@ -147,7 +147,7 @@ flightproof_core::refusal_codes! {
             "cases of the witness contradict each other, or do not answer the same way each time", "no program can meet two answers to one question, and a case that wavers accuses the innocent", "take the cases that are named out of the witness, or correct them";
         /// A witness is not filled in.
         WitnessUnfilled = "WITNESS_UNFILLED", Configuration,
-            "the witness still has a place to fill in", "what stands there is no answer that anybody expects, so every program would be refused", "write in place of each REPLACE what must come out, or why a waiver holds";
+            "the witness still has a place to fill in", "what stands there is no answer that anybody expects, so every program would be refused", "write in place of each REPLACE what must come out, or why a waiver holds; in a driver write the call, and take the comment with REPLACE away";
         /// No test passes without a mutant.
         NothingJudges = "NOTHING_JUDGES", NothingRan,
             "no test or case passes without a mutant", "what fails anyway, or is not there, notices nothing", "write tests if there are none, or judge by a witness (--witness FILE); else make them pass: in a session there is no network, no other program, no /proc, and of the tree only what git would track";

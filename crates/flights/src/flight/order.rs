@@ -33,9 +33,11 @@ pub(crate) const CALL_TO_FILL_IN: &str = "// REPLACE: call the library with the 
 fn unfilled(path: &Path, places: &[String]) -> Result<(), Refusal> {
     match places {
         [] => Ok(()),
-        places => Err(regular::named(path)(
-            FlightsCode::WitnessUnfilled.refuse(format!("{} still has REPLACE", places.join(", "))),
-        )),
+        places => {
+            let has = if places.len() == 1 { "has" } else { "have" };
+            let told = format!("{} still {has} REPLACE", places.join(", "));
+            Err(regular::named(path)(FlightsCode::WitnessUnfilled.refuse(told)))
+        }
     }
 }
 
@@ -57,9 +59,11 @@ pub(crate) fn read_witness(path: &Path) -> Result<WitnessFiles, Refusal> {
     };
     let beside = path.parent().unwrap_or(Path::new(".")).join(name.as_str());
     let driver = read(&beside, FlightsCode::WitnessUnreadable)?;
-    if String::from_utf8_lossy(&driver).contains(CALL_TO_FILL_IN) {
-        unfilled(&beside, &["the driver".to_owned()])?;
-    }
+    let text = String::from_utf8_lossy(&driver);
+    let left = text.lines().zip(1..);
+    let left = left.filter(|(line, _)| line.contains(CALL_TO_FILL_IN));
+    let left: Vec<String> = left.map(|(_, at)| format!("the comment in line {at}")).collect();
+    unfilled(&beside, &left)?;
     let witness = witness.with_driver(&driver);
     Ok(WitnessFiles {
         witness: witness.map_err(regular::named(&beside))?,

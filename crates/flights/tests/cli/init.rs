@@ -77,7 +77,7 @@ fn what_is_written_flies_once_its_owner_has_filled_it_in_and_not_before() {
     let fly = || environment.flights(&["run", "--local", "--root", root.to_str().unwrap()]);
     let run = fly();
     assert_eq!(run.code, 20, "{}", run.text);
-    let unfilled = "witness/repo.json: case first, case second still has REPLACE";
+    let unfilled = "witness/repo.json: case first, case second still have REPLACE";
     assert!(
         run.text.contains("flights/WITNESS_UNFILLED"),
         "{}",
@@ -225,6 +225,11 @@ fn a_workspace_says_what_there_is_to_choose_from() {
         println!("{answer}");
     }
     "#);
+    let witness = environment.path("repo-flights/flights/witness/repo.json");
+    fs::write(&witness, text("flights/witness/repo.json").replace("REPLACE: ", "")).unwrap();
+    let check = environment.flights(&["witness", "check", witness.to_str().unwrap()]);
+    let told = "witness/repo.rs: the comment in line 8 still has REPLACE";
+    assert!(check.text.contains(told), "{}", check.text);
     let run = init(&["--bin", "tool", "-o", "second", "--format", "json"]);
     assert_snapshot!(run.text, @r#"
     exit 0
