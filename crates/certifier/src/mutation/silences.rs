@@ -40,7 +40,9 @@ impl Silence {
                 "a constant, static, const fn, discriminant, array length or constant argument changed: the compiler works it out, where no mutant can be switched on"
             }
             Self::Unsafe => "unsafe code changed, which is never mutated",
-            Self::TestOnly => "code for tests only changed; the build proves that it is no part of the program",
+            Self::TestOnly => {
+                "code for tests only changed; the build proves that it is no part of the program"
+            }
             Self::Macro => {
                 "a macro, or a call of one whose arguments are not known to be expressions, changed"
             }
@@ -52,9 +54,7 @@ impl Silence {
             }
             Self::Unviable => "the compiler refused every mutant of a changed place",
             Self::NoOperator => "nothing on a changed line of a function can be mutated",
-            Self::Declaration => {
-                "a declaration changed: it acts through the code that uses it"
-            }
+            Self::Declaration => "a declaration changed: it acts through the code that uses it",
             Self::Pattern => {
                 "a pattern of several choices or a range changed, or one whose branch only ends the program: that the branch is taken does not show which part of the pattern took it"
             }
@@ -106,9 +106,7 @@ impl Silence {
                 "write an arm for each choice, or compare in a guard, or have it waived"
             }
             Self::Attribute => "leave the attribute to a commit of its own, or have it waived",
-            Self::DebugOnly => {
-                "use an assertion that stays in every profile, or have it waived"
-            }
+            Self::DebugOnly => "use an assertion that stays in every profile, or have it waived",
             Self::Rebound => {
                 "there is often no other way to write it: have it waived, one waiver for each place; or leave the declaration as it was and write a new one under a name of its own"
             }

@@ -1,6 +1,7 @@
 //! `flights certify`: one commit, certified, and admitted if asked for.
 
 use super::cert::envelope;
+use super::input;
 use super::key::{self, SignerArgs};
 use super::repository::Repository;
 use crate::FlightsCode;
@@ -8,13 +9,13 @@ use crate::annotations::{self, Finding, Place};
 use crate::flight::{self, Flown, Host, Lack, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
 use crate::report::write_mutants;
-use crate::show::{self, Form, Progress, Speak};
+use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source::Laid;
 use crate::{log, registry, state};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
-use flightproof_certifier::certification::MutantFate;
+use flightproof_certifier::certification::{MutantAccount, MutantFate};
 use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::narrowing::Narrowing;
@@ -30,6 +31,9 @@ const UNNAMED: &str = "repository";
 const MAX_GONE: usize = 5;
 /// Most bytes of a text that a mutant changes.
 const MAX_TEXT: usize = 60;
+
+/// Most survivors in lines for people. `mutation-report.json` has all.
+const MAX_SURVIVORS: usize = 24;
 
 /// `flights certify`.
 #[derive(Args)]
@@ -225,7 +229,7 @@ pub(super) fn run_with(
     verdict.notes.extend(unwritten.map(flight::unwritten));
     let unwritten = flight::write_verdict(&args.flight.out, &verdict).err();
     verdict.notes.extend(unwritten.map(flight::unwritten));
-    print(&verdict, &progress.seen, form);
+    print(&verdict, &progress.seen, (&args.flight.out, form));
     if form == Form::Human && !made.open.is_empty() {
         // What `review` shows an approver, at once for whoever certifies.
         show::print(&format!("  not proven: {}", made.open.join("; ")));
@@ -233,8 +237,24 @@ pub(super) fn run_with(
     Ok(exit)
 }
 
-fn print(verdict: &Verdict, seen: &Seen, form: Form) {
+fn print(verdict: &Verdict, seen: &Seen, (out, form): (&Path, Form)) {
+    let survivors = match form {
+        Form::Human => survivors(verdict, seen),
+        _ => Vec::new(),
+    };
     match form {
+        Form::Human if !survivors.is_empty() => {
+            // A reader needs the code; the waivers are for whoever has made up their mind.
+            let told = Verdict {
+                notes: survivors,
+                ..verdict.clone()
+            };
+            show::verdict(&told, Format::Human);
+            show::print(&format!(
+                "  waivers: to paste, those are the notes in {}",
+                input::shown(&out.join("verdict.json"))
+            ));
+        }
         Form::Github | Form::Sarif => {
             let total = show::human(verdict);
             annotations::print(&findings(verdict, seen), &total, form);
@@ -243,16 +263,59 @@ fn print(verdict: &Verdict, seen: &Seen, form: Form) {
     }
 }
 
+/// The mutants that survived, if the commit was refused for them.
+fn alive<'s>(verdict: &Verdict, seen: &'s Seen) -> Vec<&'s MutantAccount> {
+    let code = CertifierCode::MutantsSurvived.explanation().code;
+    let mutants = seen.account.iter().flat_map(|account| &account.mutants);
+    let alive = mutants.filter(|mutant| mutant.fate == MutantFate::Survived);
+    alive
+        .filter(|_| verdict.code.as_deref() == Some(code))
+        .collect()
+}
+
+/// Each line that a survivor is on, as the candidate has it, and below it what stood in its place.
+fn survivors(verdict: &Verdict, seen: &Seen) -> Vec<String> {
+    let (alive, mut lines) = (alive(verdict, seen), Vec::new());
+    let mut last = None;
+    for mutant in alive.iter().take(MAX_SURVIVORS) {
+        let place = (&mutant.file, mutant.line);
+        if last.replace(place) != Some(place) {
+            let text = line_of(&seen.changes, mutant);
+            let file = escape(mutant.file.as_str(), 200);
+            lines.push(format!("{file}:{}  {}", mutant.line, escape(text, 200)));
+        }
+        lines.push(format!(
+            "    {:<16} {} -> {}",
+            mutant.operator,
+            escape(&mutant.original, MAX_TEXT),
+            escape(&mutant.replacement, MAX_TEXT)
+        ));
+    }
+    if let Some(more @ 1..) = alive.len().checked_sub(MAX_SURVIVORS) {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+/// The line that a mutant is on, but for its indentation.
+fn line_of(changes: &[Change], mutant: &MutantAccount) -> String {
+    let mut changes = changes.iter();
+    let change = changes.find(|change| change.path == mutant.file);
+    let new = change.and_then(|change| change.new.as_ref());
+    let text = new.map(|new| String::from_utf8_lossy(&new.content).into_owned());
+    let at = (mutant.line as usize).saturating_sub(1);
+    let line = text.as_deref().and_then(|text| text.lines().nth(at));
+    line.unwrap_or_default().trim().to_owned()
+}
+
 /// Why a commit was refused: each mutant that survived at its place, anything else at none.
 fn findings(verdict: &Verdict, seen: &Seen) -> Vec<Finding> {
     let code = verdict.code.as_deref().and_then(registry::find);
     let Some(code) = code.map(|explanation| explanation.code) else {
         return Vec::new();
     };
-    let mutants = seen.account.iter().flat_map(|account| &account.mutants);
-    let survivors = mutants.filter(|mutant| mutant.fate == MutantFate::Survived);
-    let survivors: Vec<Finding> = survivors
-        .filter(|_| code == CertifierCode::MutantsSurvived.explanation().code)
+    let survivors: Vec<Finding> = alive(verdict, seen)
+        .into_iter()
         .map(|mutant| Finding {
             code,
             title: format!("mutant survived: {}", mutant.operator),

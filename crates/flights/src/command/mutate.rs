@@ -160,7 +160,9 @@ fn print(report: &Report, below: Option<&RelPath>, form: Form) -> Exit {
                 let detail = format!("{alive} of them, such as {first}");
                 let refusal = CertifierCode::MutantsSurvived.refuse(detail).into();
                 let hint = match report.oracle {
-                    "tests" => "write a test that notices the change, or remove code that no test needs",
+                    "tests" => {
+                        "write a test that notices the change, or remove code that no test needs"
+                    }
                     _ => "add a case that notices the change, or remove code that no case needs",
                 };
                 let verdict = Verdict {

@@ -36,7 +36,9 @@ fn unfilled(path: &Path, places: &[String]) -> Result<(), Refusal> {
         places => {
             let has = if places.len() == 1 { "has" } else { "have" };
             let told = format!("{} still {has} REPLACE", places.join(", "));
-            Err(regular::named(path)(FlightsCode::WitnessUnfilled.refuse(told)))
+            Err(regular::named(path)(
+                FlightsCode::WitnessUnfilled.refuse(told),
+            ))
         }
     }
 }
@@ -62,7 +64,9 @@ pub(crate) fn read_witness(path: &Path) -> Result<WitnessFiles, Refusal> {
     let text = String::from_utf8_lossy(&driver);
     let left = text.lines().zip(1..);
     let left = left.filter(|(line, _)| line.contains(CALL_TO_FILL_IN));
-    let left: Vec<String> = left.map(|(_, at)| format!("the comment in line {at}")).collect();
+    let left: Vec<String> = left
+        .map(|(_, at)| format!("the comment in line {at}"))
+        .collect();
     unfilled(&beside, &left)?;
     let witness = witness.with_driver(&driver);
     Ok(WitnessFiles {

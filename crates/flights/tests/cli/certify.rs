@@ -565,6 +565,30 @@ fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
 }
 
 #[test]
+fn people_see_the_line_of_a_survivor_and_find_the_waivers_in_the_verdict() {
+    let environment = Environment::with_pricing();
+    environment.candidate_edit("backdoor", |text| {
+        text.replace(
+            "    if quantity >= 100 {",
+            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
+        )
+    });
+    let run = environment.certify("backdoor", &[]);
+    assert_eq!(run.code, 10, "{}", run.text);
+    let line = "\n  | src/main.rs:31  if quantity == 133_700 {\n  |     condition        quantity == 133_700 -> false\n";
+    assert!(run.stdout.contains(line), "{}", run.text);
+    assert_eq!(run.stdout.matches("src/main.rs:31  ").count(), 1);
+    assert!(!run.stdout.contains("\"reason\""), "{}", run.text);
+    let told = "\n  waivers: to paste, those are the notes in ";
+    assert!(run.stdout.contains(told), "{}", run.text);
+    let verdict = std::fs::read_to_string(environment.path("out/verdict.json")).unwrap();
+    assert!(
+        verdict.contains(r#"{\"mutant\": \"src/main.rs:31:8 "#),
+        "{verdict}"
+    );
+}
+
+#[test]
 fn survivors_and_other_refusals_are_annotations_for_programs() {
     let environment = Environment::with_pricing();
     environment.candidate_edit("backdoor", |text| {

@@ -52,7 +52,11 @@ fn a_kind_of_code_that_no_mutant_judges_is_explained_by_its_name_and_below_its_c
     let told = |words: &[&str]| environment.flights(&[&["explain"], words].concat());
     let run = told(&["rebound"]);
     assert_eq!(run.code, 0, "{}", run.text);
-    assert!(run.stdout.starts_with("rebound\n  what was seen  "), "{}", run.text);
+    assert!(
+        run.stdout.starts_with("rebound\n  what was seen  "),
+        "{}",
+        run.text
+    );
     for kind in Silence::ALL {
         let json = told(&[kind.name(), "--format", "json"]).json();
         assert_eq!(json["kinds"][0]["kind"], kind.name());
@@ -62,7 +66,11 @@ fn a_kind_of_code_that_no_mutant_judges_is_explained_by_its_name_and_below_its_c
     }
     let near = told(&["rebond"]);
     assert_eq!(near.code, 2, "{}", near.text);
-    assert!(near.stdout.contains("did you mean rebound?"), "{}", near.text);
+    assert!(
+        near.stdout.contains("did you mean rebound?"),
+        "{}",
+        near.text
+    );
 }
 
 #[test]

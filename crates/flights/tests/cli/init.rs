@@ -226,7 +226,11 @@ fn a_workspace_says_what_there_is_to_choose_from() {
     }
     "#);
     let witness = environment.path("repo-flights/flights/witness/repo.json");
-    fs::write(&witness, text("flights/witness/repo.json").replace("REPLACE: ", "")).unwrap();
+    fs::write(
+        &witness,
+        text("flights/witness/repo.json").replace("REPLACE: ", ""),
+    )
+    .unwrap();
     let check = environment.flights(&["witness", "check", witness.to_str().unwrap()]);
     let told = "witness/repo.rs: the comment in line 8 still has REPLACE";
     assert!(check.text.contains(told), "{}", check.text);

@@ -160,7 +160,11 @@ fn there_is_a_schema_for_what_commands_print_and_it_holds() {
     assert_eq!(unknown.code, 2);
     assert!(unknown.stdout.contains("flights/SCHEMA_UNKNOWN"));
     let near = environment.flights(&["schema", "verdct"]);
-    assert!(near.stdout.contains("; did you mean verdict?"), "{}", near.text);
+    assert!(
+        near.stdout.contains("; did you mean verdict?"),
+        "{}",
+        near.text
+    );
 
     let root = workspace();
     let place = |name: &str| {
