@@ -256,7 +256,11 @@ fn print(verdict: &Verdict, seen: &Seen, (out, form): (&Path, Form)) {
             ));
         }
         Form::Github | Form::Sarif => {
-            let total = show::human(verdict);
+            let mut total = show::human(verdict);
+            if verdict.code.is_some() {
+                // The finding has the rest.
+                total.truncate(total.find('\n').unwrap_or(total.len()));
+            }
             annotations::print(&findings(verdict, seen), &total, form);
         }
         form => show::verdict(verdict, form.messages()),

@@ -617,6 +617,7 @@ fn survivors_and_other_refusals_are_annotations_for_programs() {
     assert_eq!(run.code, 2, "{}", run.text);
     let first = "::error title=refused at capture::REFUSED at capture: importer/UNKNOWN_REVISION: no-such%0A";
     assert!(run.stdout.starts_with(first), "{}", run.text);
+    assert_eq!(run.stdout.matches("hint").count(), 1, "{}", run.text);
 }
 
 #[test]
