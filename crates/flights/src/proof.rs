@@ -28,10 +28,14 @@ pub(crate) fn proven(statement: &Statement) -> Vec<String> {
             inputs.session_execution.runs_per_case
         ),
         format!(
-            "{} of {} mutants that compile were noticed; of the changed lines {} {} code of the program, \
-             and {} {} no program",
-            mutation.killed_by.values().sum::<u64>(),
-            mutation.viable,
+            "{}; of the changed lines {} {} code of the program, and {} {} no program",
+            match mutation.viable {
+                0 => "the change has no mutants".to_owned(),
+                viable => format!(
+                    "{} of {viable} mutants that compile were noticed",
+                    mutation.killed_by.values().sum::<u64>()
+                ),
+            },
             mutation.lines.mutated,
             if mutation.lines.mutated == 1 {
                 "is"
