@@ -1,6 +1,6 @@
 //! Every forged archive meets exactly its refusal, and its twin is accepted.
 
-use flightproof_archive::{ArchiveError, Names, extract, paar, paws};
+use flightproof_archive::{ArchiveCode, ArchiveError, Names, extract, paar, paws};
 use flightproof_core::Code;
 use flightproof_hostile::{Attack, archive};
 
@@ -35,6 +35,21 @@ fn forged_manifests_are_refused_with_their_code() {
 #[test]
 fn forged_artifacts_are_refused_with_their_code() {
     hold(archive::paar_attacks(), |bytes| paar::read(bytes).map(drop));
+}
+
+#[test]
+fn an_artifact_of_either_target_is_refused_for_what_is_wrong_with_it() {
+    for target in ["linux-x64", "linux-arm64"] {
+        let (bytes, _) = archive::paar(&"a".repeat(40), target, &[("a", false, b"1")]);
+        paar::read(&bytes).unwrap();
+        let (mode, other) = (br#""mode":420"#, br#""mode":421"#);
+        let at = bytes.windows(mode.len()).position(|found| found == mode);
+        let at = at.unwrap();
+        let mut forged = bytes;
+        forged[at..at + other.len()].copy_from_slice(other);
+        let refused = paar::read(&forged).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::InvalidFileMode, "{target}");
+    }
 }
 
 #[test]

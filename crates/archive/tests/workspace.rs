@@ -399,6 +399,7 @@ fn the_caller_may_deny_more_and_admit_what_is_no_secret_and_both_are_listed() {
     let admit = ["tests/data/public.pem", ".ssh/"];
     let (paths, selection) = chosen_with(root.path(), &["*.secret"], &admit);
     assert_eq!(paths, [".ssh/config", "tests/data/public.pem"]);
+    assert!(selection.idle.is_empty(), "{:?}", selection.idle);
     assert_eq!(
         denied_names(&selection.left_out),
         ["a/.env", "other.pem", "plan.secret"]
@@ -414,6 +415,49 @@ fn the_caller_may_deny_more_and_admit_what_is_no_secret_and_both_are_listed() {
             ("tests/data/public.pem", "*.pem", "tests/data/public.pem")
         ]
     );
+}
+
+#[test]
+fn rules_that_decided_nothing_are_named() {
+    let root = TempDir::new().unwrap();
+    for path in ["public.pem", "plan.secret"] {
+        write(root.path(), path, "x");
+    }
+    let deny = ["*.secret", "*.none"];
+    let (_, selection) = chosen_with(root.path(), &deny, &["public.pem", "nowhere.pem"]);
+    assert_eq!(selection.idle, ["*.none", "nowhere.pem"]);
+}
+
+#[test]
+fn a_key_that_is_admitted_for_its_name_and_its_content_is_listed_once() {
+    let root = TempDir::new().unwrap();
+    for path in ["test.pem", "notes.txt"] {
+        write(root.path(), path, "-----BEGIN PRIVATE KEY-----\nMIIE\n");
+    }
+    let (_, selection) = chosen_with(root.path(), &[], &["test.pem", "notes.txt"]);
+    let admitted = selection.admitted.iter().map(|a| a.path.as_str());
+    assert_eq!(admitted.collect::<Vec<_>>(), ["notes.txt", "test.pem"]);
+}
+
+#[test]
+fn only_a_file_as_long_as_a_key_can_be_is_looked_into() {
+    let choice = Workspace::new(&[], &[]).unwrap();
+    let path = RelPath::new("deploy").unwrap();
+    let key = b"-----BEGIN PRIVATE KEY-----\nMIIE\n";
+    for (size, travels) in [(64 << 10, false), ((64 << 10) + 1, true), (1 << 30, true)] {
+        assert_eq!(choice.admits_content(&path, size, key), travels, "{size}");
+    }
+}
+
+#[test]
+fn the_rules_of_a_directory_end_with_it() {
+    let root = TempDir::new().unwrap();
+    write(root.path(), "a/.gitignore", "*.log\n");
+    for path in ["a/x.log", "b/x.log", "z.log"] {
+        write(root.path(), path, "x");
+    }
+    let (paths, _) = chosen(root.path());
+    assert_eq!(paths, ["a/.gitignore", "b/x.log", "z.log"]);
 }
 
 #[test]
@@ -438,8 +482,14 @@ fn a_gitignore_that_no_person_wrote_is_refused() {
         let refused = walk(root.path(), &mut Workspace::new(&[], &[]).unwrap());
         assert_eq!(refused, Err(ArchiveCode::IgnoreFileTooLarge));
     }
-    write(root.path(), ".gitignore", "a\n".repeat(10_000));
-    assert!(walk(root.path(), &mut Workspace::new(&[], &[]).unwrap()).is_ok());
+    for content in [
+        "a\n".repeat(10_000),
+        "a".repeat(10_001),
+        "a".repeat(1 << 20),
+    ] {
+        write(root.path(), ".gitignore", content);
+        assert!(walk(root.path(), &mut Workspace::new(&[], &[]).unwrap()).is_ok());
+    }
 }
 
 #[test]
@@ -514,6 +564,26 @@ fn a_gitignore_that_is_a_link_or_a_directory_says_nothing_as_with_git() {
         paths,
         [".gitignore", "a", "rules", "sub/.gitignore/x", "sub/a"]
     );
+}
+
+#[test]
+fn a_gitignore_that_is_a_pipe_says_nothing_and_is_not_waited_for() {
+    let root = TempDir::new().unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    let path = root.path().join(".gitignore");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let mut choice = Workspace::new(&[], &[]).unwrap();
+    let opened = File::open(root.path()).unwrap();
+    assert_eq!(choice.enter(opened.as_fd(), None), Ok(()));
+    let path = RelPath::new("a").unwrap();
+    assert_eq!(choice.admits(&path, FileType::RegularFile), Ok(true));
 }
 
 #[test]
@@ -833,6 +903,7 @@ fn copies_and_disguises_of_secrets_stay_home() {
         ".ssh.1/config",
         ".netrc.swo",
         ".id_rsa.swp",
+        "._netrc.swp",
         "#id_rsa#",
         "_netrc.rej",
         "id_rsa.1",
@@ -868,6 +939,16 @@ fn copies_and_disguises_of_secrets_stay_home() {
     let mut expected = twins;
     expected.sort_unstable();
     assert_eq!(paths, expected);
+}
+
+#[test]
+fn what_is_only_an_ending_is_a_copy_of_nothing() {
+    let root = TempDir::new().unwrap();
+    for path in ["..bak", "...swp", "x"] {
+        write(root.path(), path, "x");
+    }
+    let (paths, _) = chosen_with(root.path(), &["?"], &[]);
+    assert_eq!(paths, ["...swp", "..bak"]);
 }
 
 #[test]

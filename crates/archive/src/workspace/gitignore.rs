@@ -158,6 +158,7 @@ mod tests {
         assert_eq!(decides("\\#a\r\n", "#a", false), Some(true));
         assert_eq!(decides("a  \n", "a", false), Some(true));
         assert_eq!(decides("a\\ \n", "a ", false), Some(true));
+        assert_eq!(decides("\\a  \n", "a", false), Some(true));
         assert_eq!(decides("a\t\n", "a", false), None);
         assert_eq!(decides("\u{feff}a", "a", false), Some(true));
     }

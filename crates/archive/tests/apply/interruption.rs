@@ -344,6 +344,25 @@ fn a_journal_of_which_any_fact_was_changed_is_not_believed() {
 }
 
 #[test]
+fn a_journal_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let bench = Bench::usual();
+    cut_off(&bench, "Swap(3)");
+    for name in ["journal", "changes"] {
+        let place = bench.root().join(".prime-agent-staging-apply").join(name);
+        let kept = fs::read(&place).unwrap();
+        fs::remove_file(&place).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &place, fifo, mode, 0).unwrap();
+        let refused = recover(&bench.root()).unwrap_err();
+        assert_eq!(refused.code, ArchiveCode::JournalDamaged, "{name}");
+        fs::remove_file(&place).unwrap();
+        fs::write(&place, kept).unwrap();
+    }
+    assert!(!recovered(&bench, "what was there before"));
+}
+
+#[test]
 fn a_forged_journal_gets_no_hook_into_git() {
     let hook = tree(&[(".git/hooks/post-checkout", true, "#!/bin/sh\n")]);
     let bench = Bench::usual();
