@@ -133,6 +133,18 @@ mod tests {
     }
 
     #[test]
+    fn no_run_is_empty_and_one_ends_a_byte_above_its_size() {
+        assert!(cut(&[]).is_empty());
+        assert_eq!(cut(&items(&[5 << 20, 1])), [0..1, 1..2]);
+        assert_eq!(cut(&items(&[1 << 19, 1 << 19, 1])), [0..2, 2..3]);
+    }
+
+    #[test]
+    fn small_runs_stay_in_order() {
+        assert_eq!(cut(&items(&[1, 5 << 20, 3])), [1..2, 0..1, 2..3]);
+    }
+
+    #[test]
     fn an_error_of_either_thread_is_the_answer() {
         let cuts: Vec<_> = (0..100).map(|i| i..i + 1).collect();
         for bad in 0..100 {

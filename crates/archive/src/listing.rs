@@ -383,3 +383,55 @@ fn kind_refused(path: &RelPath, kind: FileType) -> ArchiveError {
 pub(crate) fn changed(path: &RelPath) -> ArchiveError {
     ArchiveCode::FileChanged.refuse(format_args!("\"{path}\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(size: u64) -> Listed {
+        let identity = Identity {
+            device: 1,
+            inode: 1,
+            size,
+            modified: (0, 0),
+            changed: (0, 0),
+        };
+        Listed {
+            path: RelPath::new("a").unwrap(),
+            executable: false,
+            identity,
+        }
+    }
+
+    #[test]
+    fn files_are_refused_one_byte_above_each_limit() {
+        let limits = Limits {
+            files: 3,
+            too_many: ArchiveCode::MaxEntriesExceeded,
+            file_bytes: 10,
+            too_big: ArchiveCode::InvalidSize,
+            total_bytes: 25,
+            too_much: ArchiveCode::ArchiveTooLarge,
+        };
+        let code = |sizes: &[u64]| {
+            let files: Vec<_> = sizes.iter().copied().map(listed).collect();
+            limits.check(&files).err().map(|e| e.code)
+        };
+        assert_eq!(code(&[10, 10, 5]), None);
+        assert_eq!(code(&[11]), Some(ArchiveCode::InvalidSize));
+        assert_eq!(code(&[10, 10, 6]), Some(ArchiveCode::ArchiveTooLarge));
+    }
+
+    #[test]
+    fn a_nanosecond_later_is_another_state() {
+        let stat = rustix::fs::stat("/").unwrap();
+        for field in [
+            |stat: &mut Stat| stat.st_mtime_nsec ^= 1,
+            |stat: &mut Stat| stat.st_ctime_nsec ^= 1,
+        ] {
+            let mut later = stat;
+            field(&mut later);
+            assert_ne!(Identity::of(&later), Identity::of(&stat));
+        }
+    }
+}

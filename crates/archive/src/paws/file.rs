@@ -269,3 +269,45 @@ impl Member for Entry {
         self.sha256
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_ENTRIES;
+    use super::*;
+    use crate::choice::Everything;
+    use flightproof_core::RelPath;
+
+    fn files(paths: impl IntoIterator<Item = String>) -> Vec<Listed> {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("a"), "").unwrap();
+        let root = beneath::open_root(root.path()).unwrap();
+        let found = listing::list(root.as_fd(), &mut Everything).unwrap();
+        let one = found.first().unwrap();
+        let named = |path: String| Listed {
+            path: RelPath::new(&path).unwrap(),
+            ..one.clone()
+        };
+        paths.into_iter().map(named).collect()
+    }
+
+    fn code(files: &[Listed]) -> Option<ArchiveCode> {
+        let outline = Outline::of("w".to_owned(), files);
+        outline.err().map(|e| e.code)
+    }
+
+    #[test]
+    fn what_was_seen_twice_or_as_two_things_is_refused() {
+        let code = |paths: [&str; 2]| code(&files(paths.map(str::to_owned)));
+        assert_eq!(code(["a", "b"]), None);
+        for paths in [["a", "a"], ["b", "a"], ["a", "a/b"]] {
+            assert_eq!(code(paths), Some(ArchiveCode::FileChanged), "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_has_as_many_files_as_the_format_allows_and_not_one_more() {
+        let files = files((0..=MAX_ENTRIES).map(|n| format!("{n:06}")));
+        assert_eq!(code(&files[..MAX_ENTRIES]), None);
+        assert_eq!(code(&files), Some(ArchiveCode::MaxEntriesExceeded));
+    }
+}

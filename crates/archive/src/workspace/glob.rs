@@ -411,4 +411,38 @@ mod tests {
         assert_eq!(needle("**/"), b"");
         assert_eq!(needle("*"), b"");
     }
+
+    #[test]
+    fn classes_have_the_names_and_members_that_git_gives_them() {
+        let cases = [
+            ("alnum", "0Zz", "-"),
+            ("alpha", "Zz", "0"),
+            ("blank", " \t", "\nz"),
+            ("cntrl", "\u{1}\t", "z"),
+            ("digit", "09", "z"),
+            ("graph", "!z", " "),
+            ("lower", "z", "Z"),
+            ("print", " z", "\t"),
+            ("punct", "!_", "z"),
+            ("space", " \t\n", "z"),
+            ("upper", "Z", "z"),
+            ("xdigit", "0Ff", "z"),
+        ];
+        for (name, members, others) in cases {
+            let glob = Glob::new(format!("[[:{name}:]]").as_bytes());
+            let holds = |byte| glob.matches(&[byte]);
+            assert!(members.bytes().all(holds), "{name}");
+            assert!(!others.bytes().any(holds), "{name}");
+        }
+        assert!(!Glob::new(b"[[:other:]]").matches(b"o"));
+    }
+
+    #[test]
+    fn the_end_of_a_range_may_be_escaped_and_a_range_needs_a_start() {
+        let matches = |pattern: &[u8], text: &[u8]| Glob::new(pattern).matches(text);
+        assert!(matches(br"[a-\c]", b"b"));
+        assert!(!matches(br"[a-\c]", br"\"));
+        assert!(matches(br"[-\c]", b"-"));
+        assert!(!matches(br"[-\c]", b"b"));
+    }
 }

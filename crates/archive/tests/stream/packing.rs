@@ -150,6 +150,21 @@ fn a_choice_is_asked_in_order_and_what_it_leaves_out_is_never_touched() {
 }
 
 #[test]
+fn what_is_left_out_by_name_is_left_out_at_the_top_alone() {
+    let root = TempDir::new().unwrap();
+    let (tree, output) = (root.path().join("tree"), root.path().join("out"));
+    let file = |path: &str| (path.to_owned(), false, path.as_bytes().to_vec());
+    plant(&tree, &["deep/out", "file", "out/file"].map(file));
+    for format in BOTH {
+        format
+            .pack_chosen(&tree, &mut Without(&["out"]), &output)
+            .unwrap();
+        let kept = ["deep/out", "file"].map(file);
+        assert_eq!(fs::read(&output).unwrap(), format.in_memory(&kept));
+    }
+}
+
+#[test]
 fn a_mount_in_a_packed_directory_is_refused_and_not_entered() {
     let root = TempDir::new().unwrap();
     let tree = root.path().join("tree");
