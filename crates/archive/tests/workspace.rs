@@ -354,6 +354,21 @@ fn a_private_key_stays_home_under_any_name() {
 }
 
 #[test]
+fn a_private_key_stays_home_wherever_it_falls_in_what_is_read_at_once() {
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n";
+    for before in [(256 << 10) - 10, (256 << 10) - key.len(), 256 << 10] {
+        let root = TempDir::new().unwrap();
+        let (tree, output) = (root.path().join("tree"), root.path().join("out"));
+        write(&tree, "a", "x".repeat(before));
+        write(&tree, "b", key);
+        let mut choice = Workspace::new(&[], &[]).unwrap();
+        paws::pack_file(&tree, "w", &mut choice, &output, &()).unwrap();
+        let left_out = choice.into_selection().left_out;
+        assert_eq!(denied_names(&left_out), ["b"], "{before}");
+    }
+}
+
+#[test]
 fn a_key_that_came_into_the_directory_is_in_no_changeset_and_one_of_the_base_is_refused() {
     let root = TempDir::new().unwrap();
     let output = root.path().join("out");
