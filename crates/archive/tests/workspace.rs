@@ -883,6 +883,21 @@ fn git_ignores_exactly_what_we_leave_out_by_the_same_line_of_the_same_file() {
     );
 }
 
+#[test]
+fn two_stars_cross_directories_where_they_do_with_git() {
+    let repository = TempDir::new().unwrap();
+    git(repository.path(), &["init", "-q", "--template="], b"");
+    let root = TempDir::new().unwrap();
+    for path in ["ax/y/b", "c/x/y/d", "e/x/f"] {
+        write(root.path(), path, "x");
+    }
+    write(root.path(), ".gitignore", "a**/b\n?/**/d\ne**f\n");
+    let paths = all_paths(root.path());
+    let ours = our_answer(root.path(), &paths);
+    assert_eq!(ours, gits_answer(repository.path(), root.path(), &paths));
+    assert_eq!(ours.keys().collect::<Vec<_>>(), ["ax/y/b", "c/x/y/d"]);
+}
+
 fn rules(root: &Path, paths: &[String]) -> String {
     let files = paths.iter().filter(|path| path.ends_with(".gitignore"));
     let shown = files.map(|path| format!("\n{path}: {:?}", fs::read_to_string(root.join(path))));
