@@ -94,6 +94,16 @@ impl<'a> Syntax<'a> {
         std::iter::successors(up(&node), up)
     }
 
+    /// The nodes that hold a byte, innermost first.
+    pub(super) fn holding(&self, byte: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        let behind = self.nodes.partition_point(|node| node.range.start <= byte);
+        let last = behind.checked_sub(1);
+        let chain = last
+            .into_iter()
+            .chain(last.into_iter().flat_map(|at| self.around(at)));
+        chain.filter(move |at| self.nodes[*at].range.contains(&byte))
+    }
+
     /// The child that is this part of a node.
     pub(super) fn part(&self, node: usize, field: &str) -> Option<usize> {
         let children = &self.nodes[node].children;

@@ -1,3 +1,4 @@
+mod evasion;
 mod hostile;
 mod types;
 

@@ -43,7 +43,7 @@ fn doubtful(language: Language, index: usize, line: &str) -> Option<&'static str
             let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
             let indent = line.get(..indent).unwrap_or_default();
             let mixed = indent.contains('\t') && indent.contains(' ');
-            let declared = index < 2 && encoding(line).is_some_and(|named| named != "utf-8");
+            let declared = index < 2 && encodings(line).any(|named| named != "utf-8");
             match (mixed, declared) {
                 (true, _) => Some("tabs and spaces in one indentation"),
                 (_, true) => Some("an encoding that is not utf-8"),
@@ -53,18 +53,18 @@ fn doubtful(language: Language, index: usize, line: &str) -> Option<&'static str
     }
 }
 
-/// The encoding that a comment in one of the first two lines of Python declares.
-fn encoding(line: &str) -> Option<String> {
-    let comment = line.trim_start().strip_prefix('#')?;
-    let at = comment.find("coding")?;
-    let rest = comment.get(at + "coding".len()..)?;
-    let named = rest.strip_prefix([':', '='])?.trim_start();
-    let end = named.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-    Some(
-        named
-            .get(..end.unwrap_or(named.len()))?
-            .to_ascii_lowercase(),
-    )
+/// Every encoding that a comment in one of the first two lines of Python could declare. CPython takes the
+/// first `coding` that has a `:` or `=` and a name behind it, wherever it stands.
+fn encodings(line: &str) -> impl Iterator<Item = String> + '_ {
+    let comment = Some(line).filter(|line| line.trim_start().starts_with('#'));
+    let words = comment.unwrap_or_default().match_indices("coding");
+    words.filter_map(move |(at, word)| {
+        let rest = line.get(at + word.len()..)?.strip_prefix([':', '='])?;
+        let rest = rest.trim_start_matches([' ', '\t']);
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+        let named = rest.get(..end.unwrap_or(rest.len()))?;
+        (!named.is_empty()).then(|| named.to_ascii_lowercase())
+    })
 }
 
 /// What only the tree shows: lines that are spliced, and names that are written as others.
@@ -93,10 +93,11 @@ pub(super) fn unambiguous(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), Cer
             ));
         }
     }
-    if syntax.language == Language::C {
-        return unspliced(syntax, path);
+    match syntax.language {
+        Language::C => unspliced(syntax, path),
+        Language::Python => unjoined(syntax, path),
+        Language::Go | Language::JavaScript | Language::TypeScript => Ok(()),
     }
-    Ok(())
 }
 
 fn is_name(kind: &str) -> bool {
@@ -121,6 +122,30 @@ fn unspliced(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> 
         let place = at..at + 1;
         if !macros.hold(&place) || comments.hold(&place) {
             return Err(ambiguous(path, line_of(syntax.text, at), "a spliced line"));
+        }
+    }
+    Ok(())
+}
+
+/// A backslash joins two lines of Python. Where it is the first of its line, or the next one is blank or a
+/// comment, the grammar counts the columns of both as one indentation, and CPython those of one.
+fn unjoined(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> {
+    let blank = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
+    for (at, _) in syntax.text.match_indices('\\') {
+        let (before, rest) = syntax.text.split_at(at);
+        let rest = rest.trim_start_matches('\\').trim_start_matches('\r');
+        let Some(next) = rest.strip_prefix('\n') else {
+            continue;
+        };
+        let first = before.rsplit('\n').next().is_some_and(blank);
+        let quoted = || {
+            syntax
+                .holding(at)
+                .any(|node| syntax.kind(node) == "string" || is_comment(syntax.kind(node)))
+        };
+        if (first || next.split('\n').next().is_some_and(blank)) && !quoted() {
+            let why = "a line that is joined to one without code of its own";
+            return Err(ambiguous(path, line_of(syntax.text, at), why));
         }
     }
     Ok(())
