@@ -50,7 +50,7 @@ flightproof_core::refusal_codes! {
             "changed code looks at its own source, place or program file", "such code can tell a mutated build from the shipped one and behave well only when it is judged", "remove the construct that is named";
         /// Changed code makes or finds code while it runs.
         DynamicCode = "DYNAMIC_CODE", Input,
-            "changed code makes code, or finds it by a name that it puts together", "what is only known while the program runs no rule reads and no mutant changes", "name what is used, as literal text, and use modules that only answer and compute";
+            "changed code makes code, or finds it by a name that it puts together", "what is only known while the program runs no rule reads and no mutant changes", "name what is used, as literal text, keep keys of the program in a map, and use modules that only answer and compute";
         /// Changed code steps outside the language's linking.
         ForeignLinkage = "FOREIGN_LINKAGE", Input,
             "changed code links in a way the language does not check", "it can run before main, replace the allocator or another crate's function", "remove the construct that is named, or have a person review and commit it";

@@ -6,14 +6,14 @@
 //! tokens alone. What they cannot see is in `docs/claims.md`.
 
 use super::names::{
-    C_DYNAMIC, C_FOREIGN, C_INTROSPECTION, GO_INTROSPECTION, GO_UNSAFE, JS_DYNAMIC,
+    C_DYNAMIC, C_FOREIGN, C_INTROSPECTION, C_LINKED, GO_INTROSPECTION, GO_UNSAFE, JS_DYNAMIC,
     JS_INTROSPECTION, JS_MODULES, PYTHON_DYNAMIC, PYTHON_INTROSPECTION, PYTHON_MODULES,
-    PYTHON_SPECIAL, has,
+    PYTHON_SPECIAL, PYTHON_WORDS, has,
 };
 use super::plan::{Edited, owned};
 use super::syntax::{Syntax, is_comment, shown};
 use super::text::line_of;
-use super::{Language, tokens};
+use super::{Language, texts, tokens};
 use crate::{CertifierCode, CertifierError};
 use CertifierCode::{
     ConditionalCode, DynamicCode, ForeignLinkage, SourceIntrospection, UnsafeCode,
@@ -42,6 +42,19 @@ fn check_edited(edited: &Edited<'_>) -> Result<(), CertifierError> {
     for token in edited.edited() {
         if let Some(code) = refused(syntax, token) {
             return Err(refuse(edited, token, code));
+        }
+    }
+    if matches!(syntax.language, Language::JavaScript | Language::TypeScript) {
+        let tokens: Vec<&tokens::Token> = edited.edited().collect();
+        for (at, code) in named_in_texts(syntax) {
+            let within = &syntax.nodes[at].range;
+            let first = tokens.partition_point(|token| token.range.start < within.start);
+            let token = tokens
+                .get(first)
+                .filter(|token| within.contains(&token.range.start));
+            if let Some(token) = token {
+                return Err(refuse(edited, token, code));
+            }
         }
     }
     let old = edited.old.as_ref();
@@ -111,7 +124,8 @@ fn c(syntax: &Syntax<'_>, token: &tokens::Token, kind: &str, said: &str) -> Opti
         _ => vec![said],
     };
     for word in words {
-        if has(C_INTROSPECTION, word) {
+        if has(C_INTROSPECTION, word) || has(C_LINKED, word) && is_linked(syntax, token.node, said)
+        {
             return Some(SourceIntrospection);
         }
         if has(C_DYNAMIC, word) {
@@ -134,6 +148,52 @@ fn c(syntax: &Syntax<'_>, token: &tokens::Token, kind: &str, said: &str) -> Opti
     let computed =
         kind == "identifier" && syntax.kind(syntax.nodes[token.node].parent) == "preproc_include";
     (included && !inside || computed).then_some(SourceIntrospection)
+}
+
+/// Whether a name is one of the linker's: no parameter, variable or field of the program's own.
+fn is_linked(syntax: &Syntax<'_>, node: usize, said: &str) -> bool {
+    let mut around = syntax.around(node);
+    let Some(function) = around.find(|at| syntax.kind(*at) == "function_definition") else {
+        let mut around = syntax.around(node);
+        return syntax.kind(node) != "field_identifier"
+            && !around.any(|at| syntax.kind(at) == "parameter_declaration");
+    };
+    let mut own = false;
+    let names = syntax.within(function).filter(|at| {
+        matches!(syntax.kind(*at), "identifier" | "field_identifier") && syntax.said(*at) == said
+    });
+    for name in names {
+        match declaration_of(syntax, name) {
+            Some((of, _)) if syntax.kind(of) == "parameter_declaration" => own = true,
+            Some((of, function)) => {
+                let mut parts = syntax.nodes[of].children.iter();
+                if function || parts.any(|part| syntax.said(*part) == "extern") {
+                    return true;
+                }
+                own = true;
+            }
+            None => own |= name == node && syntax.kind(node) == "field_identifier",
+        }
+    }
+    !own
+}
+
+/// The declaration in C that gives a name, and whether it gives it to a function.
+fn declaration_of(syntax: &Syntax<'_>, name: usize) -> Option<(usize, bool)> {
+    let (mut at, mut function) = (name, false);
+    loop {
+        let node = &syntax.nodes[at];
+        let of = syntax.kind(node.parent);
+        match (of, node.field) {
+            ("parameter_declaration" | "declaration", "declarator") => {
+                return Some((node.parent, function));
+            }
+            (_, "declarator") | ("parenthesized_declarator", _) => {}
+            _ => return None,
+        }
+        function |= of == "function_declarator";
+        at = node.parent;
+    }
 }
 
 fn go(syntax: &Syntax<'_>, token: &tokens::Token, said: &str) -> Option<CertifierCode> {
@@ -180,6 +240,39 @@ fn javascript(syntax: &Syntax<'_>, token: &tokens::Token, said: &str) -> Option<
     (!known && !name.starts_with("./") && !name.starts_with("../")).then_some(DynamicCode)
 }
 
+/// What texts of JavaScript name, whole or put together, and names that are only known while the program
+/// runs; with the place. A list or table that the text spells out has none that matter.
+fn named_in_texts(syntax: &Syntax<'_>) -> Vec<(usize, CertifierCode)> {
+    let given = texts::Given::of(syntax);
+    let mut found = Vec::new();
+    for (at, node) in syntax.nodes.iter().enumerate() {
+        let key = match node.kind {
+            "string" | "template_string" | "binary_expression" => {
+                let name = texts::joined(syntax, at).unwrap_or_default();
+                let shown = has(JS_INTROSPECTION, &name);
+                let dynamic = has(JS_DYNAMIC, &name);
+                found.extend(shown.then_some((at, SourceIntrospection)));
+                found.extend(dynamic.then_some((at, DynamicCode)));
+                continue;
+            }
+            "subscript_expression" => {
+                let of = syntax.part(at, "object");
+                let table = of.is_some_and(|of| given.is_table(syntax, of));
+                syntax.part(at, "index").filter(|_| !table)
+            }
+            "computed_property_name" => {
+                let mut around = syntax.around(at).take(2);
+                let taken = around.any(|of| syntax.kind(of) == "object_pattern");
+                syntax.inner(at).first().copied().filter(|_| taken)
+            }
+            _ => continue,
+        };
+        let hidden = key.is_some_and(|key| !given.names_nothing(syntax, key));
+        found.extend(hidden.then_some((at, DynamicCode)));
+    }
+    found
+}
+
 fn python(
     syntax: &Syntax<'_>,
     token: &tokens::Token,
@@ -190,10 +283,18 @@ fn python(
     match kind {
         // An attribute can be named in a text that is filled in.
         "string_content" => {
-            let words = said.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let text = texts::piece(syntax, token.node, said);
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let mut hidden = words
                 .filter(|w| special(w) && !has(PYTHON_SPECIAL, w) || has(PYTHON_INTROSPECTION, w));
-            return hidden.next().map(|_| SourceIntrospection);
+            if hidden.next().is_some() {
+                return Some(SourceIntrospection);
+            }
+            let looked_up = syntax
+                .around(token.node)
+                .any(|at| looked_up(syntax, at).is_some());
+            let named = has(PYTHON_DYNAMIC, &text) || looked_up && has(PYTHON_MODULES, &text);
+            return (named && (looked_up || text != "compile")).then_some(DynamicCode);
         }
         "identifier" => {}
         _ => return None,
@@ -212,19 +313,47 @@ fn python(
         return (of != Some("string")).then_some(DynamicCode);
     }
     if said == "getattr" && !attribute {
-        let arguments = syntax.part(parent, "arguments").map(|at| syntax.inner(at));
-        let plain = arguments
-            .and_then(|all| all.get(1).copied())
-            .is_some_and(|name| {
-                syntax.kind(name) == "string" && syntax.child(name, "interpolation").is_none()
-            });
-        return (!plain).then_some(DynamicCode);
+        let name = looked_up(syntax, parent);
+        let hidden = |name: &str| {
+            special(name) && !has(PYTHON_SPECIAL, name) || has(PYTHON_INTROSPECTION, name)
+        };
+        return match name.and_then(|name| texts::literal(syntax, name)) {
+            Some(name) if hidden(&name) => Some(SourceIntrospection),
+            Some(name) if !has(PYTHON_DYNAMIC, &name) && !has(PYTHON_MODULES, &name) => None,
+            _ => Some(DynamicCode),
+        };
+    }
+    // What looks into programs is found through any module that uses it.
+    if has(PYTHON_MODULES, said)
+        && !has(PYTHON_WORDS, said)
+        && (attribute || brought(syntax, token.node))
+    {
+        return Some(DynamicCode);
     }
     // A module of the tree is source that was looked at, or is the baseline's.
     let module = imported(syntax, token.node);
     module
         .filter(|module| has(PYTHON_MODULES, module))
         .map(|_| DynamicCode)
+}
+
+/// The argument of `getattr` that names what it finds.
+fn looked_up(syntax: &Syntax<'_>, call: usize) -> Option<usize> {
+    let called = syntax.part(call, "function")?;
+    if syntax.said(called) != "getattr" {
+        return None;
+    }
+    let arguments = syntax.inner(syntax.part(call, "arguments")?);
+    arguments.get(1).copied()
+}
+
+/// Whether a name is what `from … import` brings in.
+fn brought(syntax: &Syntax<'_>, node: usize) -> bool {
+    let mut around = std::iter::once(node).chain(syntax.around(node));
+    around.any(|at| {
+        let of = syntax.nodes[at].parent;
+        syntax.kind(of) == "import_from_statement" && syntax.nodes[at].field == "name"
+    })
 }
 
 /// The first word of the module that an import names, for its name.

@@ -22,6 +22,7 @@ mod places;
 mod plan;
 mod syntax;
 mod text;
+mod texts;
 mod tokens;
 mod types;
 

@@ -9,10 +9,14 @@ pub(super) const C_INTROSPECTION: &str = "\
     __BASE_FILE__ __COUNTER__ __DATE__ __FILE__ __FUNCTION__ __INCLUDE_LEVEL__ __LINE__ \
     __PRETTY_FUNCTION__ __TIMESTAMP__ __TIME__ __builtin_FILE __builtin_FUNCTION __builtin_LINE \
     __builtin_frame_address __builtin_return_address __executable_start __func__ assert backtrace \
-    dl_iterate_phdr dladdr edata end etext getauxval program_invocation_name";
+    dl_iterate_phdr dladdr getauxval program_invocation_name";
+
+/// Names that the linker gives to places of the program, and that a program may give to others.
+pub(super) const C_LINKED: &str = "edata end etext";
 
 pub(super) const C_DYNAMIC: &str = "\
-    dlopen dlsym dlvsym mmap mprotect syscall";
+    __libc_dlopen_mode __libc_dlsym dlmopen dlopen dlsym dlvsym mmap mmap64 mprotect pkey_mprotect \
+    remap_file_pages syscall";
 
 pub(super) const C_FOREIGN: &str = "\
     __attribute __attribute__ __declspec _Pragma alias constructor destructor ifunc section";
@@ -29,8 +33,11 @@ pub(super) const JS_INTROSPECTION: &str = "\
     toString stackTraceLimit";
 
 pub(super) const JS_DYNAMIC: &str = "\
-    AsyncFunction Function GeneratorFunction Proxy Reflect String WebAssembly __proto__ \
-    _linkedBinding binding constructor dlopen eval execArgv mainModule setPrototypeOf";
+    AsyncFunction AsyncGeneratorFunction Function GeneratorFunction Proxy Reflect ShadowRealm String \
+    WebAssembly __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ \
+    _linkedBinding binding constructor dlopen eval execArgv getBuiltinModule \
+    getOwnPropertyDescriptor getOwnPropertyDescriptors getPrototypeOf mainModule setEngine \
+    setPrototypeOf";
 
 /// Modules that answer and compute. Others look into the program, run another, or reach out.
 pub(super) const JS_MODULES: &str = "\
@@ -38,8 +45,10 @@ pub(super) const JS_MODULES: &str = "\
     string_decoder timers url util zlib";
 
 pub(super) const PYTHON_DYNAMIC: &str = "\
-    Formatter attrgetter breakpoint builtins compile delattr eval exec format_map get_type_hints \
-    globals locals methodcaller setattr vars";
+    BaseConfigurator CodeType ConvertingDict ConvertingList DictConfigurator Formatter ForwardRef \
+    FunctionType InteractiveConsole InteractiveInterpreter LambdaType _create_fn _evaluate _resolve \
+    attrgetter breakpoint builtins c2py compile delattr eval exec format_map get_type_hints globals \
+    locals methodcaller resolve_name runcode runsource setattr vars";
 
 pub(super) const PYTHON_INTROSPECTION: &str = "\
     _getframe ag_code ag_frame cr_code cr_frame f_back f_builtins f_code f_globals f_lineno \
@@ -96,6 +105,10 @@ pub(super) const PYTHON_EFFECTS: &str = "\
     socketserver spawnv sqlite3 ssl startfile subprocess symlink symlink_to system tarfile \
     telnetlib tempfile threading touch truncate unlink unsetenv urllib3 urlopen urlretrieve utime \
     webbrowser write_bytes write_text wsgiref xmlrpc zipfile";
+
+/// Modules among these that are words of any program.
+pub(super) const PYTHON_WORDS: &str = "\
+    code opcode pipes profile site timeit token trace tty types venv";
 
 /// Modules of the standard library that see code, or load what no compiler of the flight saw.
 pub(super) const PYTHON_MODULES: &str = "\
