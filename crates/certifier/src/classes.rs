@@ -277,7 +277,8 @@ pub(crate) fn compiled_with(
         names.into_iter().any(|(_, content)| has(content, mark))
     };
     match language {
-        Language::C => named(name).then_some(Silence::CompiledData),
+        // A header that is compiled already stands for the one beside it.
+        Language::C => (named(name) || name.contains(".h.gch")).then_some(Silence::CompiledData),
         Language::Go if matches!(name, "go.mod" | "go.sum" | "go.work") => Some(Silence::Manifest),
         Language::Go => named("go:embed").then_some(Silence::CompiledData),
         Language::JavaScript | Language::TypeScript => name

@@ -12,6 +12,7 @@
 
 mod bodies;
 mod fence;
+mod finds;
 mod grammar;
 mod names;
 mod numbers;

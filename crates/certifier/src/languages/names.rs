@@ -65,46 +65,83 @@ pub(super) const PYTHON_SPECIAL: &str = "\
     __rmul__ __round__ __rsub__ __setitem__ __slots__ __str__ __sub__ __truediv__ __version__ \
     __xor__";
 
+/// Headers of the C library and of the compiler that others of them include, and folders of such.
+pub(super) const C_SYSTEM: &str = "\
+    alloca argz cet complex ctype dirent dlfcn elf endian errno fcntl features features-time64 float \
+    getopt gnu-versions inttypes limits locale math mm3dnow mm_malloc nl_types openacc paths pthread \
+    quadmath regex sched signal stdarg stdbool stdc-predef stddef stdint stdint-gcc stdio stdlib \
+    string strings syslimits termios time unistd utmp";
+
+pub(super) const C_SYSTEM_FOLDERS: &str = "\
+    aarch64-linux-gnu arpa asm asm-generic bits c++ drm finclude gnu linux misc mtd net netash \
+    netatalk netax25 neteconet netinet netipx netiucv netpacket netrom netrose nfs protocols rdma rpc \
+    rpcsvc sanitizer scsi sound sys video x86_64-linux-gnu xen";
+
 pub(super) const C_EFFECTS: &str = "\
-    accept accept4 bind chdir chmod chown chroot clearenv clone clone3 connect copy_file_range \
-    creat daemon execl execle execlp execv execve execveat execvp fallocate fchdir fchmod fchown \
-    fcntl fdopen fopen fork forkpty fremovexattr freopen fsetxattr ftruncate futimens futimes \
-    ioctl kill killpg lchown link listen lremovexattr lsetxattr lutimes mkdir mkdtemp mkfifo \
-    mknod mkstemp mktemp mount mq_open open openat pidfd_open pivot_root popen posix_fallocate \
-    posix_spawn prctl ptrace putenv pwrite pwritev reboot remove removexattr rename renameat \
-    renameat2 rmdir sem_open sendfile sendmmsg sendmsg sendto setegid setenv seteuid setgid setns \
-    setresuid setreuid setrlimit setuid setxattr shm_open shm_unlink sigaction signal sigqueue \
-    socket socketpair splice symlink system tempnam tmpfile tmpnam truncate umask umount unlink \
-    unlinkat unsetenv unshare utime utimensat utimes vfork vmsplice wordexp";
+    accept accept4 add_key addmntent adjtime adjtimex aio_write aio_write64 bind bpf bsd_signal \
+    callrpc chdir chmod chown chroot clearenv clnt_create clock_adjtime clock_settime clone clone3 \
+    closelog connect copy_file_range creat daemon dbm_open delete_module execl execle execlp execv \
+    execve execveat execvp fallocate fanotify_init fchdir fchmod fchown fcntl fdopen finit_module \
+    flock fmtmsg fopen fopencookie fork forkpty fremovexattr freopen fsetxattr ftruncate futimens \
+    futimes getnameinfo getpt grantpt init_module initgroups inotify_init inotify_init1 \
+    io_uring_setup ioctl ioperm iopl kexec_load keyctl kill killpg landlock_restrict_self lchown \
+    lckpwdf link lio_listio listen lockf login login_tty logout logwtmp lremovexattr lsetxattr \
+    lutimes memfd_create memfd_secret mkdir mkdtemp mkfifo mknod mkstemp mktemp mount mq_notify \
+    mq_open mq_send mq_setattr mq_timedsend mq_unlink msgctl msgget msgsnd ntp_adjtime open \
+    open_by_handle_at openat openlog openpty perf_event_open pidfd_getfd pidfd_open pidfd_send_signal \
+    pivot_root popen posix_fallocate posix_openpt posix_spawn prctl prlimit process_vm_readv \
+    process_vm_writev pthread_kill pthread_sigqueue ptrace putenv putgrent putpwent putsgent putspent \
+    pututline pututxline pwrite pwrite64 pwritev pwritev2 quotactl rcmd rcmd_af reboot remove \
+    removexattr rename renameat renameat2 request_key res_nquery res_nsearch res_nsend res_query \
+    res_search res_send rexec rexec_af rmdir rresvport sched_setaffinity sched_setattr sched_setparam \
+    sched_setscheduler seccomp sem_open sem_unlink semctl semget semop semtimedop sendfile sendmmsg \
+    sendmsg sendto setdomainname setegid setenv seteuid setfsgid setfsuid setgid setgroups sethostid \
+    sethostname setlogin setmntent setns setpgid setpgrp setpriority setresuid setreuid setrlimit \
+    setsid settimeofday setuid setxattr shm_open shm_unlink shmat shmctl shmget sigaction signal \
+    sigqueue sigset sigvec socket socketpair splice ssignal stime svctcp_create svcudp_create swapoff \
+    swapon symlink sync_file_range syslog system sysv_signal tcsendbreak tcsetattr tcsetpgrp tempnam \
+    tgkill tkill tmpfile tmpnam tmpnam_r truncate ulckpwdf umask umount umount2 unlink unlinkat \
+    unlockpt unsetenv unshare updwtmp updwtmpx uselib userfaultfd utime utimensat utimes utmpname \
+    utmpxname vfork vhangup vmsplice vsyslog wordexp";
 
 pub(super) const GO_EFFECTS: &str = "\
-    Chdir Chmod Chown Chroot Chtimes Command CommandContext CopyFS Create CreateTemp Dial \
-    DialTimeout Exec ForkExec Lchown Link Listen ListenAndServe Mkdir MkdirAll MkdirTemp Mkfifo \
-    Mknod NewFile OpenFile OpenInRoot OpenRoot Remove RemoveAll RemoveXattr Rename Rmdir SetXattr \
-    Setenv StartProcess Symlink Truncate Unlink Unsetenv WriteFile exec http httptest rpc smtp";
+    Chdir Chmod Chown Chroot Chtimes Clearenv Command CommandContext CopyFS Create CreateTemp Dial \
+    DialTimeout Exec FileConn FileListener FilePacketConn FindProcess ForkExec Lchown Link Listen \
+    ListenAndServe Mkdir MkdirAll MkdirTemp Mkfifo Mknod NewFile OpenFile OpenInRoot OpenRoot Remove \
+    RemoveAll RemoveXattr Rename ResolveIPAddr ResolveTCPAddr ResolveUDPAddr Rmdir SendMail SetXattr \
+    Setenv StartProcess Symlink TempDir TempFile Truncate Unlink Unsetenv WriteFile cgi exec fcgi \
+    http httptest httputil rpc smtp syslog";
 
 pub(super) const JS_EFFECTS: &str = "\
-    EventSource FileWriteStream WebSocket Worker WriteStream XMLHttpRequest appendFile \
-    appendFileSync chdir chmod chmodSync chown copyFile copyFileSync cp cpSync createWriteStream \
-    env exec execFile execSync fchmod fchown fdatasync fetch fork fsync ftruncate futimes kill \
-    lchmod lchown link linkSync lutimes mkdir mkdirSync mkdtemp mkdtempDisposable open openAsBlob \
-    openSync rename renameSync rm rmSync rmdir rmdirSync sendBeacon setegid seteuid setgid setuid \
-    spawn spawnSync symlink symlinkSync truncate truncateSync unlink unlinkSync utimes writeFile \
-    writeFileSync writev";
+    BroadcastChannel EventSource FileWriteStream WebSocket Worker WriteStream XMLHttpRequest \
+    _debugProcess _kill appendFile appendFileSync chdir chmod chmodSync chown copyFile copyFileSync \
+    cp cpSync createWriteStream env exec execFile execSync execve fchmod fchown fdatasync fetch fork \
+    fsync ftruncate futimes initgroups kill lchmod lchown link linkSync loadEnvFile localStorage \
+    lutimes mkdir mkdirSync mkdtemp mkdtempDisposable open openAsBlob openSync rename renameSync rm \
+    rmSync rmdir rmdirSync sendBeacon sessionStorage setPriority setegid seteuid setgid setgroups \
+    setuid spawn spawnSync startupSnapshot symlink symlinkSync truncate truncateSync umask unlink \
+    unlinkSync utimes writeFile writeFileSync writeHeapSnapshot writeReport writev";
 
 pub(super) const PYTHON_EFFECTS: &str = "\
-    BZ2File DatagramHandler FancyURLopener FileHandler FileIO GzipFile HTTPHandler \
-    HTTPPasswordMgr LZMAFile MemoryHandler NTEventLogHandler OpenerDirector RotatingFileHandler \
-    SMTPHandler SocketHandler SysLogHandler TimedRotatingFileHandler URLopener WatchedFileHandler \
-    aiohttp asyncio basicConfig build_opener chdir chmod chown chroot concurrent copy_file_range \
-    dbm dictConfig environ execv execve fchmod fchown fcntl fdopen fileConfig fileinput fork \
-    forkpty ftplib ftruncate hardlink_to http httpx imaplib install_opener kill killpg lchmod \
-    lchown link listen mailbox makedirs mkdir mkfifo mknod mmap multiprocessing nntplib open \
-    popen poplib posix putenv pwrite remove removedirs removexattr rename renames requests \
-    resource rmdir rmtree selectors sendfile setenv setxattr shelve shutil smtplib socket \
-    socketserver spawnv sqlite3 ssl startfile subprocess symlink symlink_to system tarfile \
-    telnetlib tempfile threading touch truncate unlink unsetenv urllib3 urlopen urlretrieve utime \
-    webbrowser write_bytes write_text wsgiref xmlrpc zipfile";
+    BZ2File DatagramHandler FancyURLopener FileCookieJar FileHandler FileIO GzipFile HTTPHandler \
+    HTTPPasswordMgr LWPCookieJar LZMAFile MemoryHandler MozillaCookieJar NTEventLogHandler \
+    OpenerDirector RotatingFileHandler SMTPHandler SocketHandler SysLogHandler \
+    TimedRotatingFileHandler URLopener WatchedFileHandler aiohttp antigravity append_history_file \
+    asyncio basicConfig binhex build_opener chdir chflags chmod chown chroot concurrent cookiejar \
+    copy_file_range copy_into curses dbm dictConfig distutils dump_stats environ environb execv \
+    execve fchmod fchown fcntl fdopen fileConfig fileinput fork forkpty ftplib ftruncate getnode \
+    hardlink_to http httpx imaplib initgroups install_opener kill killpg lchflags lchmod lchown \
+    lib2to3 link listen lockf login_tty mailbox makedirs memfd_create mkdir mkfifo mknod mmap \
+    move_into msilib msvcrt multiprocessing nntplib open open_code openpty pidfd_open \
+    pidfd_send_signal plock popen poplib posix posix_openpt pthread_kill putenv pwrite raise_signal \
+    read_init_file remove removedirs removexattr rename renames requests resource rmdir rmtree \
+    sched_setaffinity sched_setparam sched_setscheduler selectors sendfile setegid setenv seteuid \
+    setgid setgroups setns setpgid setpgrp setpriority setregid setresgid setresuid setreuid \
+    setrlimit setsid setuid setxattr shelve shutil smtplib socket socketserver spawnv sqlite3 ssl \
+    startfile subprocess symlink symlink_to syslog system tarfile telnetlib tempfile termios \
+    threading tkinter touch truncate turtle umask unlink unsetenv unshare urllib3 urlopen urlretrieve \
+    utime uu uuid1 webbrowser winreg winsound write_bytes write_history_file write_text wsgiref \
+    xmlrpc zipfile";
 
 /// Modules among these that are words of any program.
 pub(super) const PYTHON_WORDS: &str = "\

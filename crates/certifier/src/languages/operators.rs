@@ -79,7 +79,7 @@ pub(super) fn is_docstring(syntax: &Syntax<'_>, node: usize) -> bool {
         let only = syntax.inner(node);
         matches!(only.as_slice(), [one] if
             matches!(syntax.kind(*one), "string" | "concatenated_string")
-                && syntax.child(*one, "interpolation").is_none())
+                && syntax.within(*one).all(|at| syntax.kind(at) != "interpolation"))
     };
     let documented = match syntax.kind(owner) {
         "module" => true,

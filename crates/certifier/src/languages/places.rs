@@ -6,6 +6,8 @@ use super::names::{C_EFFECTS, GO_EFFECTS, JS_EFFECTS, PYTHON_EFFECTS, has};
 use super::operators::{Found, is_docstring, name_of, statement_of};
 use super::plan::Edited;
 use super::syntax::Syntax;
+use super::texts;
+use super::types::Sort;
 use crate::mutation::{LineIndex, Operator, Silence};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -73,12 +75,24 @@ impl Places {
                 places.unjudged.insert((line, why));
                 continue;
             }
-            if edits && (acts_outside(syntax.language, said) || acts_here(syntax, token.node, said))
+            let text = match syntax.kind(token.node) {
+                "string_content" => texts::piece(syntax, token.node, said),
+                "escape_sequence" => {
+                    let literal = texts::literal(syntax, syntax.nodes[token.node].parent);
+                    literal.unwrap_or_default()
+                }
+                _ => said.to_owned(),
+            };
+            if edits
+                && (acts_outside(syntax.language, &text) || acts_here(syntax, token.node, said))
             {
                 places.unjudged.insert((line, Silence::Effect));
             }
             if edits && names.is_in_acting_assertion(token.node) {
                 places.unjudged.insert((line, Silence::DebugOnly));
+            }
+            if edits && names.is_in_acting_head(token.node) {
+                places.unjudged.insert((line, Silence::NoOperator));
             }
             match names.role(token.node, edits, &guard) {
                 Role::Statement(at) => {
@@ -91,6 +105,16 @@ impl Places {
                 Role::Silent(why) => {
                     places.unjudged.insert((line, why));
                 }
+            }
+        }
+        if let (Some((old, _)), Some(line)) = (&edited.old, places.code.first().copied()) {
+            let kept: BTreeSet<&str> = includes(syntax).collect();
+            let gone = includes(old).any(|name| !kept.contains(name));
+            // A function without a declaration answers with an `int`.
+            let kept: BTreeSet<&str> = prototypes(syntax).collect();
+            let mut lost = prototypes(old).filter(|name| !kept.contains(name));
+            if gone || lost.any(|name| names.kept_at.contains_key(name) || (around.used)(name)) {
+                places.unjudged.insert((line, Silence::Rebound));
             }
         }
         let stated: BTreeSet<u32> = places.statements.values().map(|(_, line)| *line).collect();
@@ -167,7 +191,7 @@ enum Question {
     DeclaresNew,
     CallsOtherwise,
     HasValue,
-    GivesNewName,
+    Hides,
     Acts,
 }
 
@@ -253,34 +277,53 @@ impl<'a> Names<'a> {
                 None => Role::Declaration,
             };
         }
+        if kind == "preproc_include" {
+            let of = syntax.nodes[at].parent;
+            let outside = syntax.kind(of) == "translation_unit" || guard.contains(&of);
+            // Its macros stand for functions of the same names.
+            return unless(outside && !syntax.said(at).contains("tgmath.h"));
+        }
+        let named_alone = matches!(
+            kind,
+            "declaration" | "lexical_declaration" | "variable_declaration" | "var_declaration"
+        );
+        let valued = || {
+            let any = || syntax.within(at).any(|at| has_value(syntax, at));
+            self.asked(Question::HasValue, at, any)
+        };
+        if edits && (named_alone || kind == "type_definition") {
+            if self.hides(at, node) {
+                return Role::Silent(Silence::Rebound);
+            }
+            // The length of a list in C.
+            if !valued() && self.asked(Question::Acts, at, || acts(syntax, at)) {
+                return Role::Silent(Silence::NoOperator);
+            }
+        }
         if grammar.declarations.contains(&kind) {
             let fine = self.asked(Question::DeclaresNew, at, || {
                 let name = name_of(syntax, at);
-                kind == "preproc_include"
-                    || matches!(kind, "pass_statement" | "empty_statement")
-                    || self.declares_new(at)
+                matches!(
+                    kind,
+                    "pass_statement" | "empty_statement" | "type_definition"
+                ) || self.declares_new(at)
                     || !name.is_empty() && new(&name)
             });
             return unless(fine);
+        }
+        if matches!(kind, "global_statement" | "nonlocal_statement")
+            && edits
+            && syntax.inner(at).len() > 1
+            && self.before.contains(syntax.said(node))
+        {
+            return Role::Silent(Silence::Rebound);
         }
         let otherwise = || self.asked(Question::CallsOtherwise, at, || self.calls_otherwise(at));
         if is_function(syntax, at) && edits && otherwise() {
             return Role::Silent(Silence::Rebound);
         }
-        let declares = matches!(
-            kind,
-            "declaration" | "lexical_declaration" | "variable_declaration" | "var_declaration"
-        );
-        let valued = || syntax.within(at).any(|at| has_value(syntax, at));
-        if declares && !self.asked(Question::HasValue, at, valued) {
-            let fine = self.asked(Question::GivesNewName, at, || {
-                let name = syntax.inner(at).into_iter().rev();
-                let mut names = name
-                    .map(|at| declared_name(syntax, at))
-                    .filter(|n| !n.is_empty());
-                names.next().is_none_or(|name| new(&name))
-            });
-            return unless(fine);
+        if named_alone && !valued() {
+            return Role::Declaration;
         }
         Role::Statement(at)
     }
@@ -326,6 +369,29 @@ impl<'a> Names<'a> {
             .within(list)
             .filter(|at| syntax.kind(*at) == "enumerator");
         items.all(|at| !self.before.contains(name_of(syntax, at).as_str()))
+    }
+
+    /// Whether a token of a declaration gives a name without a value that the baseline's text has: one in a
+    /// declarator that one, one before all declarators each of them.
+    fn hides(&self, declaration: usize, node: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        if matches!(syntax.said(node), "," | ";" | "(" | ")") {
+            return false;
+        }
+        // Every token of one part of it asks the same.
+        let up = std::iter::once(node).chain(syntax.around(node));
+        let part = up.take_while(|at| *at != declaration);
+        let part = part.last().unwrap_or(declaration);
+        self.asked(Question::Hides, part, || {
+            let within: BTreeSet<usize> =
+                std::iter::once(node).chain(syntax.around(node)).collect();
+            let all = declarators(syntax, declaration);
+            let own = all.iter().copied().find(|at| within.contains(at));
+            own.map_or(all, |own| vec![own])
+                .into_iter()
+                .flat_map(|at| names_without_value(syntax, at))
+                .any(|name| self.before.contains(syntax.said(name)))
+        })
     }
 
     /// Whether every name that a declaration of types gives is new.
@@ -379,6 +445,18 @@ impl<'a> Names<'a> {
         let assertion = around.find(|at| syntax.kind(*at) == "assert_statement");
         assertion.is_some_and(|at| self.asked(Question::Acts, at, || acts(syntax, at)))
     }
+
+    /// In what is evaluated where a function or class is defined, or before its body, and does more than
+    /// answer: bases, defaults, annotations, lengths. No mutant leaves it out alone.
+    fn is_in_acting_head(&self, node: usize) -> bool {
+        let syntax = &self.edited.syntax;
+        let blocks = syntax.language.grammar().blocks;
+        let around = std::iter::once(node).chain(syntax.around(node));
+        let mut heads = around
+            .take_while(|at| !blocks.contains(&syntax.kind(*at)))
+            .filter(|at| syntax.sorts[*at] == Sort::Code && is_head(syntax, *at));
+        heads.any(|at| self.asked(Question::Acts, at, || acts(syntax, at)))
+    }
 }
 
 fn is_function(syntax: &Syntax<'_>, at: usize) -> bool {
@@ -406,11 +484,67 @@ fn has_value(syntax: &Syntax<'_>, at: usize) -> bool {
     matches!(syntax.nodes[at].field, "value") && syntax.kind(at) != "enumerator"
 }
 
-fn declared_name(syntax: &Syntax<'_>, at: usize) -> String {
-    match syntax.kind(at) {
-        "identifier" => syntax.said(at).to_owned(),
-        _ => name_of(syntax, at),
+/// The parts of a declaration that each give names of their own.
+fn declarators(syntax: &Syntax<'_>, declaration: usize) -> Vec<usize> {
+    let children = syntax.nodes[declaration].children.iter().copied();
+    match syntax.kind(declaration) {
+        "declaration" | "type_definition" => children
+            .filter(|at| syntax.nodes[*at].field == "declarator")
+            .collect(),
+        "var_declaration" => syntax
+            .within(declaration)
+            .filter(|at| syntax.kind(*at) == "var_spec")
+            .collect(),
+        _ => children
+            .filter(|at| syntax.kind(*at) == "variable_declarator")
+            .collect(),
     }
+}
+
+/// The names that such a part gives, unless with a value.
+fn names_without_value(syntax: &Syntax<'_>, declarator: usize) -> Vec<usize> {
+    if syntax.part(declarator, "value").is_some() {
+        return Vec::new();
+    }
+    let named = |at: &usize| {
+        matches!(
+            syntax.kind(*at),
+            "identifier" | "type_identifier" | "primitive_type"
+        )
+    };
+    let children = syntax.nodes[declarator].children.iter().copied();
+    match syntax.kind(declarator) {
+        "var_spec" => children
+            .filter(|at| syntax.nodes[*at].field == "name")
+            .collect(),
+        // Brackets and stars may stand around it, lengths and parameters behind it.
+        _ => syntax.within(declarator).find(named).into_iter().collect(),
+    }
+}
+
+/// The functions and variables that a file in C declares or defines outside of any function.
+fn prototypes<'a>(syntax: &'a Syntax<'_>) -> impl Iterator<Item = &'a str> + 'a {
+    let c = syntax.language == Language::C;
+    let all = (0..syntax.nodes.len()).filter(move |at| {
+        let of = syntax.kind(syntax.nodes[*at].parent);
+        c && matches!(syntax.kind(*at), "declaration" | "function_definition")
+            && (of == "translation_unit" || of.starts_with("preproc_"))
+    });
+    all.flat_map(|at| {
+        let children = syntax.nodes[at].children.iter().copied();
+        let declarators = children.filter(|at| syntax.nodes[*at].field == "declarator");
+        declarators.filter_map(|at| {
+            let mut within = syntax.within(at);
+            within.find(|at| syntax.kind(*at) == "identifier")
+        })
+    })
+    .map(|at| syntax.said(at))
+}
+
+/// What a file in C includes.
+fn includes<'a>(syntax: &'a Syntax<'_>) -> impl Iterator<Item = &'a str> + 'a {
+    let all = (0..syntax.nodes.len()).filter(|at| syntax.kind(*at) == "preproc_include");
+    all.filter_map(|at| syntax.part(at, "path").map(|path| syntax.said(path)))
 }
 
 /// The names that an import gives: an alias, or the last word of what it names.
@@ -531,8 +665,22 @@ fn acts_here(syntax: &Syntax<'_>, node: usize, said: &str) -> bool {
             around.any(|at| syntax.kind(at).starts_with("import_"))
         }
         (Language::Python, "replace") => {
+            // A text has two things to say, a path one.
+            let call = syntax.nodes[parent].parent;
+            let arguments = syntax.part(call, "arguments").map(|at| syntax.inner(at));
+            let renames = matches!(arguments.as_deref(), Some([one]) if
+                syntax.kind(*one) != "keyword_argument");
             let of = syntax.part(parent, "object");
-            of.is_some_and(|of| syntax.said(of) == "os")
+            of.is_some_and(|of| renames || syntax.said(of) == "os")
+        }
+        // A tree of elements takes the name of a file; whatever else writes was opened.
+        (Language::Python, "write") => {
+            let of = syntax.part(parent, "object").map(|of| syntax.said(of));
+            let opened = of.is_some_and(|of| {
+                let of = of.strip_suffix(".buffer").unwrap_or(of);
+                matches!(of, "sys.stdout" | "sys.stderr" | "stdout" | "stderr")
+            });
+            !opened && syntax.text.contains("etree")
         }
         _ => false,
     }
@@ -546,16 +694,31 @@ const ANSWERS: &str = "\
     list lower max min ord range repr reversed round set sorted split startswith str strip sum tuple \
     type upper values zip";
 
-/// Whether an assertion does more than ask.
-fn acts(syntax: &Syntax<'_>, assertion: usize) -> bool {
-    let mut open = syntax.inner(assertion);
+/// What makes a value or a type, and nothing beside.
+const MAKES: &str = "\
+    Array BigInt Boolean Date Decimal Enum Error Flag Fraction IntEnum Map NamedTuple NewType Number \
+    ParamSpec Path PurePath Set Symbol TypeError TypeVar TypedDict WeakMap WeakSet bytearray field \
+    freeze namedtuple object timedelta";
+
+/// Whether something does more than answer when it is evaluated.
+fn acts(syntax: &Syntax<'_>, at: usize) -> bool {
+    let mut open = vec![at];
     while let Some(at) = open.pop() {
         let acts = match syntax.kind(at) {
-            "named_expression" | "await" | "yield" => true,
-            "call" => {
-                let called = syntax.part(at, "function").map(|at| syntax.said(at));
-                let name = called.and_then(|path| path.rsplit('.').next());
-                !name.is_some_and(|name| has(ANSWERS, name.trim()))
+            "named_expression"
+            | "await"
+            | "await_expression"
+            | "yield"
+            | "yield_expression"
+            | "assignment_expression"
+            | "augmented_assignment_expression"
+            | "update_expression" => true,
+            "call" | "call_expression" | "new_expression" => {
+                let called = syntax
+                    .part(at, "function")
+                    .or_else(|| syntax.part(at, "constructor"));
+                let name = called.and_then(|at| syntax.said(at).rsplit('.').next());
+                !name.is_some_and(|name| has(ANSWERS, name.trim()) || has(MAKES, name.trim()))
             }
             _ => false,
         };
@@ -565,4 +728,23 @@ fn acts(syntax: &Syntax<'_>, assertion: usize) -> bool {
         open.extend(syntax.inner(at));
     }
     false
+}
+
+fn is_head(syntax: &Syntax<'_>, at: usize) -> bool {
+    let node = &syntax.nodes[at];
+    let of = syntax.kind(node.parent);
+    match (syntax.language, node.kind, node.field) {
+        (Language::Python, "parameters", _) | (Language::C, "parameter_declaration", _) => true,
+        (Language::Python, _, "superclasses" | "return_type") => true,
+        (
+            Language::JavaScript | Language::TypeScript,
+            "class_heritage" | "formal_parameters",
+            _,
+        ) => true,
+        (Language::JavaScript | Language::TypeScript, "computed_property_name", _) => matches!(
+            of,
+            "method_definition" | "field_definition" | "public_field_definition"
+        ),
+        _ => false,
+    }
 }

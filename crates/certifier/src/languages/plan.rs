@@ -1,6 +1,7 @@
 //! All mutants of a change, and the texts that hold them.
 
 use super::Language;
+use super::finds::takes_over;
 use super::operators::{Found, found};
 use super::placebo::{Replacements, canary, placebos};
 use super::places::{Around, Places, Statement};
@@ -281,6 +282,21 @@ impl Making {
             documents_read,
         };
         let mut places = Places::of(edited, &around);
+        let before = changes.iter().filter_map(|change| {
+            let old = change.old.as_ref()?;
+            language
+                .owns(&change.path)
+                .then_some((change.path.as_str(), &old.content[..]))
+        });
+        let added = changes
+            .iter()
+            .any(|change| change.path == *edited.path && change.old.is_none());
+        if added && takes_over(language, edited.path, others().chain(before)) {
+            let first = places.code.first().copied();
+            places
+                .unjudged
+                .insert((first.unwrap_or(1), Silence::Rebound));
+        }
         let path = edited.path.clone();
         let text = edited.syntax.text;
         let source = Digest::of(text.as_bytes());

@@ -123,7 +123,11 @@ fn result(flight: &Flight) -> &'static str {
 fn verdict(verdict: &Verdict) -> String {
     match &verdict.code {
         Some(code) => {
-            let word = if verdict.stopped { "stopped" } else { "refused" };
+            let word = if verdict.stopped {
+                "stopped"
+            } else {
+                "refused"
+            };
             format!("{word} at {} <code>{}</code>", h(&verdict.stage), h(code))
         }
         None => "held".to_owned(),
@@ -202,10 +206,7 @@ fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
         false => "Refused with",
     };
     let code = verdict.code.as_deref().map_or_else(String::new, |code| {
-        format!(
-            "<strong>{word} <code>{}</code>{why}.</strong> ",
-            h(code)
-        )
+        format!("<strong>{word} <code>{}</code>{why}.</strong> ", h(code))
     });
     let _ = write!(
         out,

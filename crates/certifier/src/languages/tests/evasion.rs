@@ -2,6 +2,19 @@
 
 use super::*;
 use CertifierCode::{DynamicCode, SourceAmbiguous, SourceIntrospection};
+use Silence::{Effect, NoOperator, Rebound};
+
+/// What a tree makes of a change: reasons alone.
+fn reasons(
+    language: Language,
+    path: &str,
+    old: Option<&str>,
+    new: &str,
+    others: &[(&str, &str)],
+) -> Vec<Silence> {
+    let (plan, _, _) = planned(language, path, old, new, others).unwrap();
+    plan.unjudged.iter().map(|u| u.why).collect()
+}
 
 #[test]
 fn whatever_python_could_read_in_another_encoding_is_refused() {
@@ -99,6 +112,8 @@ fn a_name_in_a_text_is_a_name() {
             "{line}"
         );
     }
+    let hidden = "import os\ngetattr(os, 'sys\\x74em')('a')\n";
+    assert!(reasons(Python, "a.py", None, hidden, &[]).contains(&Effect));
 }
 
 #[test]
@@ -151,6 +166,328 @@ fn a_name_that_is_put_together_is_refused_and_a_place_in_a_list_is_not() {
     let kept = "const t = isFinite[k];\n";
     let more = format!("{kept}f(1);\n");
     assert_eq!(fenced(JavaScript, "a.js", Some(kept), &more), None);
+}
+
+#[test]
+fn every_name_of_a_declaration_must_be_new() {
+    let c = "int f(int full) {\n  if (full > 9) {\n    return full;\n  }\n  return 0;\n}\n";
+    let js =
+        "function f(full) {\n  if (full > 9) {\n    return full;\n  }\n  return 0;\n}\nf(1);\n";
+    let go = "package a\n\nfunc f(full int) int {\n\tif full > 9 {\n\t\treturn full\n\t}\n\treturn 0\n}\n";
+    for (language, path, old, line, hides) in [
+        (C, "src/a.c", c, "int full;", true),
+        (C, "src/a.c", c, "static int full, half;", true),
+        (C, "src/a.c", c, "static int half, full;", true),
+        (C, "src/a.c", c, "int half = 0, full;", true),
+        (C, "src/a.c", c, "int (full);", true),
+        (C, "src/a.c", c, "int *half, *(full)[2];", true),
+        (C, "src/a.c", c, "typedef int half, full;", true),
+        (C, "src/a.c", c, "int half, third;", false),
+        (C, "src/a.c", c, "int half = 0, third;", false),
+        (C, "src/a.c", c, "typedef int half, third;", false),
+        (JavaScript, "a.js", js, "let full, half;", true),
+        (JavaScript, "a.js", js, "let half, full;", true),
+        (JavaScript, "a.js", js, "let half = 1, full;", true),
+        (JavaScript, "a.js", js, "let half, third;", false),
+        (TypeScript, "a.ts", js, "let full: number, half;", true),
+        (Go, "a/a.go", go, "var half, full int", true),
+        (Go, "a/a.go", go, "var full, half int", true),
+        (Go, "a/a.go", go, "var half, third int", false),
+    ] {
+        let (at, indent) = match language {
+            Go => ("\t\treturn full\n", "\t\t"),
+            _ => ("    return full;\n", "    "),
+        };
+        let new = old.replace(at, &format!("{indent}{line}\n{at}"));
+        let found = reasons(language, path, Some(old), &new, &[]);
+        assert_eq!(found.contains(&Rebound), hides, "{line}");
+    }
+    // A name beside old ones.
+    let old = "int f(void) {\n  int end;\n  return g(&end);\n}\n";
+    let new = old.replace("int end;", "int end, more;");
+    assert_eq!(reasons(C, "src/a.c", Some(old), &new, &[]), vec![]);
+    let python = "full = 1\n\n\ndef f(n):\n    full = n\n    return full\n";
+    let new = python.replace("    full = n", "    global half, full\n    full = n");
+    assert!(reasons(Python, "a.py", Some(python), &new, &[]).contains(&Rebound));
+}
+
+#[test]
+fn what_an_include_or_import_finds_stays_what_it_was() {
+    let main = "#include <stdlib.h>\n#include \"price.h\"\n\nint main(void) {\n  return strtoul(\"1\", 0, 10);\n}\n";
+    let header = "int strtoul(const char *text, char **rest, int base);\n";
+    for (language, path, other, text, takes) in [
+        (C, "include/stdlib.h", "src/main.c", main, true),
+        (C, "src/stdlib.h", "src/main.c", main, true),
+        (C, "include/price.h", "src/main.c", main, true),
+        (C, "src/price.h", "src/main.c", main, true),
+        (C, "src/a/price.h", "src/a/main.c", main, true),
+        (C, "include/stddef.h", "src/main.c", main, true),
+        (C, "include/bits/types.h", "src/main.c", main, true),
+        (C, "src/a/price.h", "src/b/main.c", main, false),
+        (C, "include/rates.h", "src/main.c", main, false),
+        (C, "src/tools/stddef.h", "src/main.c", main, false),
+        (
+            JavaScript,
+            "lib/a.js",
+            "main.js",
+            "f(require('./lib/a'));\n",
+            true,
+        ),
+        (
+            JavaScript,
+            "lib/a.js",
+            "lib/b.js",
+            "f(require('./b'));\n",
+            false,
+        ),
+        (Python, "random.py", "main.py", "import os, random\n", true),
+        (
+            Python,
+            "random/__init__.py",
+            "main.py",
+            "from random import choice\n",
+            true,
+        ),
+        (
+            Python,
+            "shop/random.py",
+            "main.py",
+            "import random\n",
+            false,
+        ),
+        (Python, "rates.py", "main.py", "import random\n", false),
+    ] {
+        let new = match language {
+            C => header.to_owned(),
+            Python => "def f(n):\n    return n\n".to_owned(),
+            _ => "exports.f = (n) => n;\n".to_owned(),
+        };
+        let found = reasons(language, path, None, &new, &[(other, text)]);
+        assert_eq!(found.contains(&Rebound), takes, "{path} {other}");
+    }
+    // Where it stands, and whether it goes.
+    let old = "#include <stdlib.h>\n#include \"price.h\"\n\nint f(int n) {\n  if (n > 9) {\n    return n;\n  }\n  return atoi(\"1\");\n}\n";
+    for (from, to, refused) in [
+        ("    return n;", "#include \"bulk.h\"\n    return n;", true),
+        ("  return atoi", "#include \"bulk.h\"\n  return atoi", true),
+        ("#include <stdlib.h>\n", "", true),
+        ("<stdlib.h>", "<tgmath.h>", true),
+        (
+            "#include <stdlib.h>\n",
+            "#include <stdlib.h>\n#include <string.h>\n",
+            false,
+        ),
+        (
+            "#include \"price.h\"\n",
+            "#include \"price.h\"\n#include \"bulk.h\"\n",
+            false,
+        ),
+    ] {
+        let new = old.replace(from, to);
+        assert_ne!(old, new);
+        let found = reasons(C, "src/a.c", Some(old), &new, &[]);
+        assert_eq!(found.contains(&Rebound), refused, "{to}");
+    }
+    // A function that nothing declares any more.
+    let header = "#ifndef A_H\n#define A_H\nlong g(long n);\nlong h(long n);\n#endif\n";
+    let new = header.replace("long g(long n);\n", "");
+    let caller = [(
+        "src/b.c",
+        "#include \"a.h\"\nlong k(long n) { return g(n); }\n",
+    )];
+    assert!(reasons(C, "src/a.h", Some(header), &new, &caller).contains(&Rebound));
+    assert_eq!(reasons(C, "src/a.h", Some(header), &new, &[]), vec![]);
+    let guarded = "#ifndef A_H\n#define A_H\n#include <stddef.h>\nint g(int n);\n#endif\n";
+    assert_eq!(reasons(C, "src/a.h", None, guarded, &[]), vec![]);
+}
+
+#[test]
+fn what_runs_where_something_is_defined_is_judged_or_named() {
+    for (language, path, text, acts) in [
+        (
+            Python,
+            "a.py",
+            "class A([object, w(1)][0]):\n    pass\n",
+            true,
+        ),
+        (
+            Python,
+            "a.py",
+            "class A(B, metaclass=w(1)):\n    pass\n",
+            true,
+        ),
+        (Python, "a.py", "def f(n=w(1)):\n    return n\n", true),
+        (
+            Python,
+            "a.py",
+            "def f(n: int = w(1)):\n    return n\n",
+            true,
+        ),
+        (Python, "a.py", "def f(n: w(1)):\n    return n\n", true),
+        (Python, "a.py", "def f(n) -> w(1):\n    return n\n", true),
+        (
+            JavaScript,
+            "a.js",
+            "class A extends w(1) {}\nnew A();\n",
+            true,
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "class A { [w(1)]() { return 1; } }\n",
+            true,
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "function f(n = w(1)) { return n; }\n",
+            true,
+        ),
+        (
+            TypeScript,
+            "a.ts",
+            "function f(n: number = w(1)) { return n; }\n",
+            true,
+        ),
+        (
+            C,
+            "src/a.c",
+            "int f(void) {\n  int spare[w(1)];\n  return 1;\n}\n",
+            true,
+        ),
+        (
+            C,
+            "src/a.c",
+            "int f(int n, int a[w(1)]) {\n  return 1;\n}\n",
+            true,
+        ),
+        (
+            C,
+            "src/a.c",
+            "int f(void) {\n  typedef int spare[w(1)];\n  return 1;\n}\n",
+            true,
+        ),
+        (
+            Python,
+            "a.py",
+            "class A(B, C[int], metaclass=D):\n    pass\n",
+            false,
+        ),
+        (
+            Python,
+            "a.py",
+            "class A(namedtuple('B', 'c d')):\n    pass\n",
+            false,
+        ),
+        (
+            Python,
+            "a.py",
+            "def f(n: 'int | None' = None, m=3, k=()) -> list[int]:\n    return n\n",
+            false,
+        ),
+        (
+            Python,
+            "a.py",
+            "def f(n=Decimal('1')):\n    return n\n",
+            false,
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "class A extends B {}\nnew A();\n",
+            false,
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "function f(n = 1, m = new Map(), k = []) { return n; }\n",
+            false,
+        ),
+        (
+            TypeScript,
+            "a.ts",
+            "function f(n: number = 1, m?: string) { return n; }\n",
+            false,
+        ),
+        (
+            C,
+            "src/a.c",
+            "int f(int n, int a[n + 1], int (*g)(int)) {\n  int spare[9];\n  return 1;\n}\n",
+            false,
+        ),
+    ] {
+        let found = reasons(language, path, None, text, &[]);
+        assert_eq!(found.contains(&NoOperator), acts, "{text} {found:?}");
+    }
+    // A text with a call in it documents nothing.
+    let documented = |text: &str| format!("def f(n):\n    {text}\n    return n\n");
+    let ids = |text: &str| ids(Python, "a.py", None, &documented(text));
+    let deleted = |text: &str| {
+        ids(text)
+            .iter()
+            .any(|id| id.starts_with("2:") && id.contains("statement-delete"))
+    };
+    assert!(deleted("'Price.' f'{w(n)}'"));
+    assert!(deleted("f'{w(n)}'"));
+    assert!(!deleted("'Price.' ' And more.'"));
+    assert!(!deleted("'''Price.'''"));
+}
+
+#[test]
+fn effects_are_known_with_the_rest_of_their_family() {
+    for (language, path, line) in [
+        (C, "src/a.c", "int f(void) { return !pututxline(0); }"),
+        (C, "src/a.c", "int f(void) { return !updwtmpx(0, 0); }"),
+        (C, "src/a.c", "int f(void) { syslog(1, \"a\"); return 1; }"),
+        (
+            C,
+            "src/a.c",
+            "int f(void) { return mq_send(1, \"a\", 1, 1); }",
+        ),
+        (C, "src/a.c", "int f(void) { return shmget(1, 1, 1); }"),
+        (
+            C,
+            "src/a.c",
+            "int f(void) { return memfd_create(\"a\", 0); }",
+        ),
+        (
+            Go,
+            "a/a.go",
+            "package a\n\nimport \"os\"\n\nfunc f() { os.Clearenv() }",
+        ),
+        (JavaScript, "a.js", "process.report.writeReport('a');"),
+        (
+            Python,
+            "a.py",
+            "import readline\nreadline.write_history_file('a')",
+        ),
+        (Python, "a.py", "import distutils.file_util"),
+        (Python, "a.py", "import uuid\nprint(uuid.getnode())"),
+        (
+            Python,
+            "a.py",
+            "from xml.etree.ElementTree import ElementTree\nprint(ElementTree(e).write('a'))",
+        ),
+        (
+            Python,
+            "a.py",
+            "from pathlib import Path\nprint(Path('a').replace('b'))",
+        ),
+    ] {
+        let found = reasons(language, path, None, &format!("{line}\n"), &[]);
+        assert!(found.contains(&Effect), "{line}");
+    }
+    let dynamic = "void *f(void) { return dlmopen(0, \"a\", 0); }\n";
+    assert_eq!(fenced(C, "src/a.c", None, dynamic), Some(DynamicCode));
+    for line in [
+        "import sys\nsys.stdout.write('a'.replace('a', 'b'))",
+        "import xml.etree.ElementTree as ET, sys\nsys.stdout.write(ET.tostring(ET.fromstring(t)))",
+        "import uuid\nprint(uuid.UUID('a'))",
+        "import datetime\nprint(d.replace(year=2020))",
+    ] {
+        let found = reasons(Python, "a.py", None, &format!("{line}\n"), &[]);
+        assert!(!found.contains(&Effect), "{line}");
+    }
 }
 
 #[test]
