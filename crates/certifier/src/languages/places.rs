@@ -379,9 +379,10 @@ impl<'a> Names<'a> {
             return false;
         }
         // Every token of one part of it asks the same.
-        let up = std::iter::once(node).chain(syntax.around(node));
-        let part = up.take_while(|at| *at != declaration);
-        let part = part.last().unwrap_or(declaration);
+        let mut up = std::iter::once(node).chain(syntax.around(node));
+        let part =
+            up.find(|at| syntax.kind(*at) == "var_spec" || syntax.nodes[*at].parent == declaration);
+        let part = part.unwrap_or(declaration);
         self.asked(Question::Hides, part, || {
             let within: BTreeSet<usize> =
                 std::iter::once(node).chain(syntax.around(node)).collect();

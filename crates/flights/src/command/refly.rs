@@ -9,7 +9,7 @@ use crate::show::Form;
 use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
-use flightproof_certifier::key::{PublicKey, Signer};
+use flightproof_certifier::key::PublicKey;
 use flightproof_core::{CommitId, Exit, Refusal};
 use flightproof_importer::replay;
 use std::path::PathBuf;
@@ -45,7 +45,13 @@ pub(super) struct ReflyArgs {
 /// A certificate that is not of a trusted key, and the importer's: `MERGE_CONFLICT` names the paths. All
 /// else is a verdict.
 pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
-    let (trusted, key) = trusted(args)?;
+    // Only to know whose certificates count is it opened before the flight.
+    let own = args.trust.is_empty();
+    let key = own.then(|| key::signer(&args.flight.signer)).transpose()?;
+    let trusted = match &key {
+        Some(own) => vec![own.public_key()],
+        None => public_keys(&args.trust)?,
+    };
     let ends = certified(args, &trusted)?;
     let repo = Repository::of(args.repo.as_deref())?.top;
     let candidate = {
@@ -63,15 +69,6 @@ pub(super) fn run(args: &ReflyArgs, form: Form) -> Result<Exit, Refusal> {
         flight: args.flight.clone(),
     };
     certify::run_with(&order, key, form)
-}
-
-/// Whose certificates count, and the signing key if it had to be opened to know.
-fn trusted(args: &ReflyArgs) -> Result<(Vec<PublicKey>, Option<Box<dyn Signer>>), Refusal> {
-    if args.trust.is_empty() {
-        let key = key::signer(&args.flight.signer)?;
-        return Ok((vec![key.public_key()], Some(key)));
-    }
-    Ok((public_keys(&args.trust)?, None))
 }
 
 /// Baseline and head of the certificate.
