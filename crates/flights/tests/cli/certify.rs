@@ -460,7 +460,7 @@ fn a_repository_without_a_lock_is_refused_unless_it_is_given_one() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock); a program in another language than Rust has none: name the language in the witness, such as \\"language\\": \\"python\\""}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/LOCK_MISSING","stage":"dependency","detail":"Cargo.lock","hint":"commit a Cargo.lock, or give one with --lock FILE (in a plan: change.lock); a program in another language than Rust has none: name the language in the witness, such as \"language\": \"python\""}
     "#);
     let run = environment.certify("unlocked", &["--lock", &lock]);
     assert_eq!(run.code, 0, "{}", run.text);
@@ -675,6 +675,6 @@ fn a_branch_that_is_missing_or_elsewhere_is_refused_before_the_flight() {
     assert_snapshot!(environment.certify("candidate", &wanted).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stage":"plan","detail":"refs/heads/elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again, or let `flights refly CERT --onto REV` do both"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"importer/BRANCH_MOVED","stopped":true,"stage":"plan","detail":"refs/heads/elsewhere is at ________________________________________, expected ________________________________________","hint":"rebase the work onto the branch and certify again, or let `flights refly CERT --onto REV` do both"}
     "#);
 }

@@ -248,12 +248,12 @@ fn what_a_manifest_says_is_never_more_than_a_name() {
     let repo = environment.path("repo");
     let init = || environment.flights(&["init", "--repo", repo.to_str().unwrap()]);
     environment.write("repo/README", "");
-    assert_snapshot!(init().text, @"
+    assert_snapshot!(init().text, @r#"
     exit 2
     --- stdout
     REFUSED at init: flights/NOTHING_TO_INIT: $TREE/repo has no Cargo.toml; for Python, C, Go, JavaScript or TypeScript write the witness by hand (docs/howto.md)
-      hint: name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR
-    ");
+      hint: name the top of a repository with a Cargo.toml that has a program or a library, with --repo DIR; for a program in another language write a witness by hand that names it ("language": "python")
+    "#);
     // An escape sequence, a quote that would end the plan's string, and a path are no names.
     for name in ["\\u001b[2J", "a\\\"b", "../../x", ""] {
         environment.write(

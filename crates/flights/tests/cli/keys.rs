@@ -25,7 +25,7 @@ fn a_new_key_is_private_and_never_replaces_one() {
     assert_snapshot!(again.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stopped":true,"stage":"key","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: exists already and is never replaced","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
     "#);
     assert_eq!(fs::read(&secret).unwrap(), before);
 }
@@ -62,7 +62,7 @@ fn a_key_that_others_may_read_signs_nothing() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/KEY_FILE","stopped":true,"stage":"plan","detail":"$TREE/home/.local/state/flightproof/keys/flightproof.pem: mode 644: others may read it","hint":"check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out"}
     "#);
 }
 

@@ -78,7 +78,7 @@ fn without_bubblewrap_nothing_is_flown() {
     assert_snapshot!(environment.run(&mut command).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/PROGRAM_MISSING","stage":"plan","detail":"bwrap (apt-get install bubblewrap)","hint":"install the Debian package the message names"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/PROGRAM_MISSING","stopped":true,"stage":"plan","detail":"bwrap (apt-get install bubblewrap)","hint":"install the Debian package the message names"}
     "#);
 }
 
@@ -98,7 +98,7 @@ fn a_toolchain_that_is_none_is_refused() {
     assert_snapshot!(environment.certify("candidate", &none).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stopped":true,"stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies"}
     "#);
 }
 
@@ -110,17 +110,17 @@ fn a_state_directory_that_others_may_write_is_not_used() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stopped":true,"stage":"plan","detail":"$TREE/home/.local/state/flightproof: mode 777 lets others write","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
     "#);
     fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(environment.state(), Some(NOBODY), None).unwrap();
         let run = environment.certify("candidate", &["--format", "json"]);
         assert_snapshot!(run.text, @r#"
-    exit 21
-    --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
-    "#);
+        exit 21
+        --- stdout
+        {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stopped":true,"stage":"plan","detail":"$TREE/home/.local/state/flightproof: it belongs to another user","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
+        "#);
     }
 }
 
@@ -132,7 +132,7 @@ fn an_output_directory_that_cannot_be_made_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stage":"plan","detail":"$TREE/out: File exists (os error 17)","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/STATE_UNAVAILABLE","stopped":true,"stage":"plan","detail":"$TREE/out: File exists (os error 17)","hint":"check the path that is named, its permissions and free space; FLIGHTPROOF_STATE names another state directory, --out another output directory"}
     "#);
 }
 

@@ -208,7 +208,7 @@ fn without_an_engine_live_flights_say_what_was_tried_and_how_to_start_one() {
     assert_snapshot!(live.text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"session/ENGINE_MISSING","stage":"plan","detail":"unix:///nonexistent/engine.sock: No such file or directory (os error 2)","hint":"where its socket says `Permission denied`, be root or a member of its group (usermod -aG docker USER, then log in anew); else install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"session/ENGINE_MISSING","stopped":true,"stage":"plan","detail":"unix:///nonexistent/engine.sock: No such file or directory (os error 2)","hint":"where its socket says `Permission denied`, be root or a member of its group (usermod -aG docker USER, then log in anew); else install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST"}
     "#);
     let root = environment.path("root");
     let mut command = environment.command(&["run", "--root", root.to_str().unwrap(), "--live"]);

@@ -141,10 +141,11 @@ fn what_was_flown_without_a_plan_is_as_nobody_expects() {
 #[test]
 fn a_report_tells_of_a_refused_admission_and_loses_no_other_flight() {
     let environment = Environment::with_pricing();
-    let policy = POLICY.replace("\"threshold\":1", "\"threshold\":2");
+    let elsewhere = "\"threshold\":1,\"repository\":\"elsewhere\"";
+    let policy = POLICY.replace("\"threshold\":1", elsewhere);
     let policy = environment.write("policy.json", &policy);
     let run = environment.certify("candidate", &["--admit", "release", "--policy", &policy]);
-    assert_eq!(run.code, 11, "{}", run.text);
+    assert_eq!(run.code, 13, "{}", run.text);
     let read = |path: &str| fs::read_to_string(environment.path(path)).unwrap();
     let verdict: Verdict = serde_json::from_str(&read("out/verdict.json")).unwrap();
     assert_eq!(verdict.stage, "admit");
@@ -161,7 +162,7 @@ fn a_report_tells_of_a_refused_admission_and_loses_no_other_flight() {
     };
     let (counts, html) = told(&["out"], 0);
     assert_eq!(counts["refused"], 1, "{counts}");
-    assert!(html.contains("THRESHOLD_NOT_MET") && html.contains("the branch did not move"));
+    assert!(html.contains("REPOSITORY_MISMATCH") && html.contains("the branch did not move"));
     // As such a verdict was written once, without its certificate's name.
     let bare = Verdict {
         certificate: None,
@@ -194,7 +195,7 @@ fn a_report_tells_of_a_refused_admission_and_loses_no_other_flight() {
     for part in [
         "torn/verdict.json",
         "a verdict about another one",
-        "THRESHOLD_NOT_MET",
+        "REPOSITORY_MISMATCH",
     ] {
         assert!(html.contains(part), "{part}");
     }
