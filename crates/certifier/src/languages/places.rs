@@ -378,21 +378,20 @@ impl<'a> Names<'a> {
         if matches!(syntax.said(node), "," | ";" | "(" | ")") {
             return false;
         }
+        let hidden = |at: usize| {
+            let names = names_without_value(syntax, at);
+            names
+                .iter()
+                .any(|name| self.before.contains(syntax.said(*name)))
+        };
+        let mut around = std::iter::once(node).chain(syntax.around(node));
         // Every token of one part of it asks the same.
-        let mut up = std::iter::once(node).chain(syntax.around(node));
-        let part =
-            up.find(|at| syntax.kind(*at) == "var_spec" || syntax.nodes[*at].parent == declaration);
-        let part = part.unwrap_or(declaration);
-        self.asked(Question::Hides, part, || {
-            let within: BTreeSet<usize> =
-                std::iter::once(node).chain(syntax.around(node)).collect();
-            let all = declarators(syntax, declaration);
-            let own = all.iter().copied().find(|at| within.contains(at));
-            own.map_or(all, |own| vec![own])
-                .into_iter()
-                .flat_map(|at| names_without_value(syntax, at))
-                .any(|name| self.before.contains(syntax.said(name)))
-        })
+        match around.find(|at| is_declarator(syntax, declaration, *at)) {
+            Some(own) => self.asked(Question::Hides, own, || hidden(own)),
+            None => self.asked(Question::Hides, declaration, || {
+                declarators(syntax, declaration).any(hidden)
+            }),
+        }
     }
 
     /// Whether every name that a declaration of types gives is new.
@@ -486,19 +485,19 @@ fn has_value(syntax: &Syntax<'_>, at: usize) -> bool {
 }
 
 /// The parts of a declaration that each give names of their own.
-fn declarators(syntax: &Syntax<'_>, declaration: usize) -> Vec<usize> {
-    let children = syntax.nodes[declaration].children.iter().copied();
+fn declarators<'a>(syntax: &'a Syntax<'_>, declaration: usize) -> impl Iterator<Item = usize> + 'a {
+    let all = syntax.within(declaration);
+    all.filter(move |at| is_declarator(syntax, declaration, *at))
+}
+
+fn is_declarator(syntax: &Syntax<'_>, declaration: usize, at: usize) -> bool {
+    let node = &syntax.nodes[at];
     match syntax.kind(declaration) {
-        "declaration" | "type_definition" => children
-            .filter(|at| syntax.nodes[*at].field == "declarator")
-            .collect(),
-        "var_declaration" => syntax
-            .within(declaration)
-            .filter(|at| syntax.kind(*at) == "var_spec")
-            .collect(),
-        _ => children
-            .filter(|at| syntax.kind(*at) == "variable_declarator")
-            .collect(),
+        "declaration" | "type_definition" => {
+            node.parent == declaration && node.field == "declarator"
+        }
+        "var_declaration" => node.kind == "var_spec",
+        _ => node.parent == declaration && node.kind == "variable_declarator",
     }
 }
 
