@@ -356,6 +356,15 @@ fn cases() -> Vec<Case> {
             },
         },
         Case {
+            name: "python: backslashes in a text",
+            toolchain: "python",
+            parts: 12_000,
+            make: |n| {
+                let text = format!("x = '{}'\n", "\\\\".repeat(n));
+                vec![("pricing/a.py".to_owned(), None, text)]
+            },
+        },
+        Case {
             name: "python: an assertion of many parts",
             toolchain: "python",
             parts: 700,

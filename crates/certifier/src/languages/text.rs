@@ -131,13 +131,21 @@ fn unspliced(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> 
 /// comment, the grammar counts the columns of both as one indentation, and CPython those of one.
 fn unjoined(syntax: &Syntax<'_>, path: &RelPath) -> Result<(), CertifierError> {
     let blank = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    for (at, _) in syntax.text.match_indices('\\') {
-        let (before, rest) = syntax.text.split_at(at);
-        let rest = rest.trim_start_matches('\\').trim_start_matches('\r');
-        let Some(next) = rest.strip_prefix('\n') else {
+    let mut start = 0;
+    for line in syntax.text.split_inclusive('\n') {
+        let (begin, end) = (start, start + line.len());
+        start = end;
+        let Some(said) = line.strip_suffix('\n') else {
             continue;
         };
-        let first = before.rsplit('\n').next().is_some_and(blank);
+        let said = said.trim_end_matches('\r');
+        let joined = said.trim_end_matches('\\');
+        if joined.len() == said.len() {
+            continue;
+        }
+        let at = begin + joined.len();
+        let next = syntax.text.get(end..).unwrap_or_default();
+        let first = blank(joined);
         let quoted = || {
             syntax
                 .holding(at)
