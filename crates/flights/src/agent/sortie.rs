@@ -17,7 +17,6 @@ use flightproof_agent::{
 use flightproof_archive::paws;
 use flightproof_certifier::generated::GeneratedRules;
 use flightproof_certifier::key::Signer;
-use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
@@ -296,21 +295,12 @@ fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refus
     };
     let mut order = Order::new(&label, (&baseline, ""), &witness)?;
     order.plan = Some(plan.name.clone());
-    order.grants = plan.change.grants.clone();
-    order.packages = plan.change.packages.clone();
-    order.large = plan.change.large.clone();
-    order.protect = plan.change.protect.clone();
-    order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
-    order.uncompiled = plan.change.uncompiled.clone();
     order.generated = GeneratedRules::new(plan.generated.clone())?;
+    order.set_change(&plan.change, root)?;
     order.feedback = Some(plan.feedback);
-    order.identity = plan.change.identity.clone();
     order.admit = asked.admit.map(str::to_owned);
     order.source = laid;
     order.witness_place = place;
-    if let Some(lock) = &plan.change.lock {
-        order.set_lock(&root.join(lock))?;
-    }
     Ok(order)
 }
 

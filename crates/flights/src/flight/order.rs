@@ -1,6 +1,6 @@
 //! What is to be flown, with every file read.
 
-use crate::plan::{Plan, PlanSource};
+use crate::plan::{Plan, PlanChange, PlanSource};
 use crate::source::{self, Laid};
 use crate::{FlightsCode, near, regular};
 use flightproof_certifier::certification::Secrets;
@@ -203,17 +203,8 @@ impl Order {
             &root.join(&plan.witness.file),
         )?;
         order.plan = Some(plan.name.clone());
-        order.grants = plan.change.grants.clone();
-        order.packages = plan.change.packages.clone();
-        order.large = plan.change.large.clone();
-        order.protect = plan.change.protect.clone();
-        order.narrow = plan.change.narrow.clone().map(Narrowing::new).transpose()?;
-        order.uncompiled = plan.change.uncompiled.clone();
         order.generated = GeneratedRules::new(plan.generated.clone())?;
-        order.identity = plan.change.identity.clone();
-        if let Some(lock) = &plan.change.lock {
-            order.set_lock(&root.join(lock))?;
-        }
+        order.set_change(&plan.change, root)?;
         if let Some(policy) = &plan.policy {
             order.set_policy(&root.join(policy.file.as_path()))?;
         }
@@ -225,6 +216,25 @@ impl Order {
             PlanSource::Crate(_) => {}
         }
         Ok(order)
+    }
+
+    /// What the change may be, by a plan whose paths are relative to `root`.
+    ///
+    /// # Errors
+    /// `FILE_UNREADABLE`, and those of narrowing.
+    pub fn set_change(&mut self, change: &PlanChange, root: &Path) -> Result<(), Refusal> {
+        let change = change.clone();
+        self.grants = change.grants;
+        self.packages = change.packages;
+        self.large = change.large;
+        self.protect = change.protect;
+        self.narrow = change.narrow.map(Narrowing::new).transpose()?;
+        self.uncompiled = change.uncompiled;
+        self.identity = change.identity;
+        if let Some(lock) = change.lock {
+            self.set_lock(&root.join(lock))?;
+        }
+        Ok(())
     }
 
     /// Reads the lock file for a tree without one.
