@@ -32,7 +32,8 @@ const MAX_GONE: usize = 5;
 /// Most bytes of a text that a mutant changes.
 const MAX_TEXT: usize = 60;
 
-/// Most survivors in lines for people. `mutation-report.json` has all.
+/// Most survivors in lines for people, as many as a refusal has waivers for: it says how many more there
+/// are. `mutation-report.json` has all.
 const MAX_SURVIVORS: usize = 24;
 
 /// `flights certify`.
@@ -244,16 +245,21 @@ fn print(verdict: &Verdict, seen: &Seen, (out, form): (&Path, Form)) {
     };
     match form {
         Form::Human if !survivors.is_empty() => {
-            // A reader needs the code; the waivers are for whoever has made up their mind.
+            // A reader needs the code; the waivers are for whoever has made up their mind. What else
+            // there is to say stays.
+            let others = verdict.notes.iter().filter(|note| !note.starts_with('{'));
             let told = Verdict {
-                notes: survivors,
+                notes: survivors.into_iter().chain(others.cloned()).collect(),
                 ..verdict.clone()
             };
             show::verdict(&told, Format::Human);
-            show::print(&format!(
-                "  waivers: to paste, those are the notes in {}",
-                input::shown(&out.join("verdict.json"))
-            ));
+            let written = out.join("verdict.json");
+            if written.is_file() {
+                show::print(&format!(
+                    "  waivers: to paste, those are the notes in {}",
+                    input::shown(&written)
+                ));
+            }
         }
         Form::Github | Form::Sarif => {
             let mut total = show::human(verdict);
@@ -294,9 +300,6 @@ fn survivors(verdict: &Verdict, seen: &Seen) -> Vec<String> {
             escape(&mutant.original, MAX_TEXT),
             escape(&mutant.replacement, MAX_TEXT)
         ));
-    }
-    if let Some(more @ 1..) = alive.len().checked_sub(MAX_SURVIVORS) {
-        lines.push(format!("and {more} more"));
     }
     lines
 }

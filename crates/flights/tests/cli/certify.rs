@@ -180,11 +180,20 @@ fn what_a_working_tree_could_not_take_is_refused_before_the_flight() {
 #[test]
 fn what_a_flight_came_to_stands_though_it_cannot_be_written() {
     let environment = Environment::with_pricing();
-    for (more, word, tip) in [
-        (&[][..], "HELD: ", "main"),
-        (&["--admit", "release"], "ADMITTED: ", "candidate"),
+    with_backdoor(&environment);
+    let survivor = "  | src/main.rs:31  if quantity == 133_700 {";
+    for (candidate, more, code, word, tip) in [
+        ("backdoor", &[][..], 10, "REFUSED at mutation: ", "main"),
+        ("candidate", &[], 0, "HELD: ", "main"),
+        (
+            "candidate",
+            &["--admit", "release"],
+            0,
+            "ADMITTED: ",
+            "candidate",
+        ),
     ] {
-        let mut command = environment.certify_command("candidate", more);
+        let mut command = environment.certify_command(candidate, more);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -200,8 +209,10 @@ fn what_a_flight_came_to_stands_though_it_cannot_be_written() {
             .for_each(|place| fs::create_dir(place).unwrap());
         progress.read_to_string(&mut told).unwrap();
         let run = environment.told(&child.wait_with_output().unwrap());
-        assert_eq!(run.code, 0, "{}", run.text);
+        assert_eq!(run.code, code, "{}", run.text);
         assert!(run.stdout.starts_with(word), "{}", run.text);
+        assert_eq!(run.stdout.contains(survivor), code == 10, "{}", run.text);
+        assert!(!run.stdout.contains("to paste, those are"), "{}", run.text);
         for name in names {
             let note = format!("out/{name}: is there and is no regular file");
             let line = run.stdout.lines().find(|line| line.contains(&note));
@@ -546,15 +557,20 @@ fn an_answer_that_changes_is_refused_at_determinism() {
     "#);
 }
 
-#[test]
-fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
-    let environment = Environment::with_pricing();
+/// The honest change and a branch that no case comes to, as `backdoor`.
+fn with_backdoor(environment: &Environment) {
     environment.candidate_edit("backdoor", |text| {
         text.replace(
             "    if quantity >= 100 {",
             "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
         )
     });
+}
+
+#[test]
+fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
+    let environment = Environment::with_pricing();
+    with_backdoor(&environment);
     let run = environment.certify("backdoor", &["--format", "json"]);
     assert_eq!(run.code, 10, "{}", run.text);
     let verdict = run.json();
@@ -567,12 +583,7 @@ fn a_branch_that_no_case_reaches_is_refused_at_mutation() {
 #[test]
 fn people_see_the_line_of_a_survivor_and_find_the_waivers_in_the_verdict() {
     let environment = Environment::with_pricing();
-    environment.candidate_edit("backdoor", |text| {
-        text.replace(
-            "    if quantity >= 100 {",
-            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
-        )
-    });
+    with_backdoor(&environment);
     let run = environment.certify("backdoor", &[]);
     assert_eq!(run.code, 10, "{}", run.text);
     let line = "\n  | src/main.rs:31  if quantity == 133_700 {\n  |     condition        quantity == 133_700 -> false\n";
@@ -591,12 +602,7 @@ fn people_see_the_line_of_a_survivor_and_find_the_waivers_in_the_verdict() {
 #[test]
 fn survivors_and_other_refusals_are_annotations_for_programs() {
     let environment = Environment::with_pricing();
-    environment.candidate_edit("backdoor", |text| {
-        text.replace(
-            "    if quantity >= 100 {",
-            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
-        )
-    });
+    with_backdoor(&environment);
     let run = environment.certify("backdoor", &["--format", "github"]);
     assert_eq!(run.code, 10, "{}", run.text);
     let lines: Vec<&str> = run.stdout.lines().collect();
