@@ -1,11 +1,11 @@
 //! The shape of a change's dependencies, judged as text before anything is compiled.
 //!
-//! Nothing here asks cargo. A change may use the packages its lock file names, if the operator
-//! granted that file, and each package that is new in it by name, version and checksum; it may not bring code that runs while others build (build scripts, procedural
-//! macros, native libraries, cargo and toolchain configuration), nor code from anywhere but crates.io
-//! or the tree. No grant lifts these other rules: a grant is about paths, and these files act on
-//! whoever touches the tree later. Names are compared without regard to case, for `.Cargo` is
-//! `.cargo` on some file systems.
+//! Nothing here asks cargo. A change may use the packages its lock file names, if the operator granted that
+//! file, and each package that is new in it by name, version and checksum; it may not bring code that runs
+//! while others build (build scripts, procedural macros, native libraries, cargo and toolchain
+//! configuration), nor code from anywhere but crates.io or the tree. No grant lifts these other rules: a
+//! grant is about paths and packages, and these files act on whoever touches the tree later. Names are
+//! compared without regard to case, for `.Cargo` is `.cargo` on some file systems.
 
 mod granted;
 mod lock;

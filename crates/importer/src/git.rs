@@ -280,8 +280,8 @@ fn is_program(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The whole environment, but for places and limits. Each line answers something that was seen to run a program, open a
-/// connection, or change what a repository says.
+/// The whole environment, but for places and limits. Each line answers something that was seen to run a
+/// program, open a connection, or change what a repository says.
 const ENVIRONMENT: [(&str, &str); 24] = [
     ("PATH", "/usr/bin:/bin"),
     ("HOME", "/nonexistent"),
