@@ -40,9 +40,10 @@ pub fn checkout(
     revision: &str,
     scratch: &Path,
 ) -> Result<Checkout, ImportError> {
-    let commit = host.resolve(git, revision)?;
-    let window = Scratch::over(scratch.join("window.git"), &host.objects(), commit)?;
+    let asked = host.look_up(git, revision)?;
+    let window = Scratch::window(scratch.join("window.git"), &host.objects())?;
     let mut objects = Objects::open(git, window.place())?;
+    let commit = asked.finish()?;
     let body = objects.read(commit, Kind::Commit, COMMIT)?;
     let root = commit::tree_of(&body)?;
     let mut shelf = shelve(&mut objects, root)?;

@@ -119,6 +119,12 @@ pub(crate) enum Place<'a> {
     Host(&'a Path),
 }
 
+/// Longest answer of an ordinary question, a configuration: 1 MiB.
+pub(crate) const SHORT: Cap = Cap {
+    bytes: 1 << 20,
+    code: ImporterCode::GitFailed,
+};
+
 /// Time for one command. Reading a large tree is the slowest and takes seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -143,6 +149,15 @@ impl Git {
     /// `GIT_MISSING` if it is no absolute path of a program or does not say its version,
     /// `GIT_TOO_OLD`.
     pub fn at(program: &Path) -> Result<Self, ImportError> {
+        Ok(Self::beside(program, |_| ())?.0)
+    }
+
+    /// This program, and what it answers to another question while it says its version. The answer counts
+    /// for nothing where this fails.
+    pub(crate) fn beside<T>(
+        program: &Path,
+        ask: impl FnOnce(&Self) -> T,
+    ) -> Result<(Self, T), ImportError> {
         let missing = |why: &str| {
             ImporterCode::GitMissing.refuse(format!("{}: {why}", program.to_string_lossy()))
         };
@@ -153,13 +168,15 @@ impl Git {
             program: program.to_owned(),
             version: Version::OLDEST,
         };
-        let answer = git.ask(Verb::Version, Place::Nowhere, &[])?;
+        let asked = git.talk(Verb::Version, Place::Nowhere, &[])?;
+        let beside = ask(&git);
+        let answer = asked.finish(SHORT)?;
         let text = String::from_utf8_lossy(&answer.stdout);
         git.version = Version::parse(&text).ok_or_else(|| missing("it says no version"))?;
         if git.version < Version::OLDEST {
             return Err(ImporterCode::GitTooOld.refuse(text.trim()));
         }
-        Ok(git)
+        Ok((git, beside))
     }
 
     /// Its version.
@@ -174,12 +191,7 @@ impl Git {
         place: Place<'_>,
         arguments: &[&OsStr],
     ) -> Result<Answer, ImportError> {
-        /// Longest answer of an ordinary question, a configuration: 1 MiB.
-        const MOST: Cap = Cap {
-            bytes: 1 << 20,
-            code: ImporterCode::GitFailed,
-        };
-        self.talk(verb, place, arguments)?.finish(MOST)
+        self.talk(verb, place, arguments)?.finish(SHORT)
     }
 
     /// A conversation: the caller writes and reads.

@@ -1,4 +1,5 @@
-use crate::git::{Git, Place, Verb};
+use crate::git::{Git, Place, SHORT, Verb};
+use crate::talk::Talk;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, escape};
 use std::ffi::OsStr;
@@ -21,10 +22,51 @@ pub struct Host {
     settings: Settings,
 }
 
+/// A name whose commit is wanted.
+#[derive(Debug)]
+pub(crate) enum LookUp {
+    /// It was the commit's own.
+    Known(CommitId),
+    /// Git was asked for this one.
+    Asked(Talk, String),
+}
+
+impl LookUp {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// `UNKNOWN_REVISION`.
+    pub(crate) fn finish(self) -> Result<CommitId, ImportError> {
+        let (asked, shown) = match self {
+            Self::Known(id) => return Ok(id),
+            Self::Asked(asked, shown) => (asked, shown),
+        };
+        let answer = asked.finish(SHORT)?;
+        if answer.code != 0 {
+            return Err(ImporterCode::UnknownRevision.refuse(shown));
+        }
+        let text = std::str::from_utf8(&answer.stdout).unwrap_or_default();
+        let id = text.trim_end_matches('\n').parse();
+        id.map_err(|e| ImporterCode::GitFailed.refuse(format!("rev-parse: {e}")))
+    }
+}
+
+/// Longest revision in bytes; the longest sensible ones are branch names.
+const REVISION: usize = 256;
+
 /// Longest small file of a repository that is read: a `HEAD`, a `commondir`.
 const SMALL_FILE: u64 = 4096;
 
 impl Host {
+    /// This program as git, and the repository whose top, or whose git folder, is `top`.
+    ///
+    /// # Errors
+    /// As [`Git::at`] and [`Self::open`].
+    pub fn with_git(program: &Path, top: &Path) -> Result<(Git, Self), ImportError> {
+        let (git, host) = Git::beside(program, |git| Self::open(git, top))?;
+        Ok((git, host?))
+    }
+
     /// Finds the parts of the repository whose top, or whose git folder, is `top`.
     ///
     /// # Errors
@@ -206,18 +248,26 @@ impl Host {
     /// # Errors
     /// `UNKNOWN_REVISION`.
     pub fn resolve(&self, git: &Git, revision: &str) -> Result<CommitId, ImportError> {
-        /// Longest revision in bytes; the longest sensible ones are branch names.
-        const MOST: usize = 256;
-        let unknown = || ImporterCode::UnknownRevision.refuse(escape(revision, MOST));
-        if revision.is_empty() || revision.len() > MOST || revision.contains(char::is_control) {
-            return Err(unknown());
+        self.look_up(git, revision)?.finish()
+    }
+
+    /// Asks for the commit that a name stands for; others can be asked meanwhile.
+    ///
+    /// # Errors
+    /// `UNKNOWN_REVISION` for what is no name.
+    pub(crate) fn look_up(&self, git: &Git, revision: &str) -> Result<LookUp, ImportError> {
+        let shown = escape(revision, REVISION);
+        if revision.is_empty() || revision.len() > REVISION || revision.contains(char::is_control) {
+            return Err(ImporterCode::UnknownRevision.refuse(shown));
         }
         // A whole id needs no looking up, and whoever reads it finds out what it is.
         if let Ok(id) = revision.parse() {
-            return Ok(id);
+            return Ok(LookUp::Known(id));
         }
-        self.rev_parse(git, &format!("{revision}^{{commit}}"))?
-            .ok_or_else(unknown)
+        let named = format!("{revision}^{{commit}}");
+        let words = ["--verify", "--quiet", "--end-of-options", &named].map(OsStr::new);
+        let asked = git.talk(Verb::RevParse, self.place(), &words)?;
+        Ok(LookUp::Asked(asked, shown))
     }
 
     /// The commit of a branch by its full name; `None` if there is no such branch, or something else than
@@ -253,17 +303,6 @@ impl Host {
         let answer = git.ask(Verb::ForEachRef, self.place(), &words)?;
         let text = String::from_utf8_lossy(&answer.stdout);
         Ok(text.lines().map(str::to_owned).collect())
-    }
-
-    fn rev_parse(&self, git: &Git, what: &str) -> Result<Option<CommitId>, ImportError> {
-        let words = ["--verify", "--quiet", "--end-of-options", what].map(OsStr::new);
-        let answer = git.ask(Verb::RevParse, self.place(), &words)?;
-        let text = std::str::from_utf8(&answer.stdout).unwrap_or_default();
-        match (answer.code == 0, text.trim_end_matches('\n').parse()) {
-            (true, Ok(id)) => Ok(Some(id)),
-            (false, _) => Ok(None),
-            (true, Err(e)) => Err(ImporterCode::GitFailed.refuse(format!("rev-parse: {e}"))),
-        }
     }
 
     pub(crate) fn place(&self) -> Place<'_> {

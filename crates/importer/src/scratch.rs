@@ -19,17 +19,28 @@ impl Scratch {
     /// An empty repository in a new folder.
     pub(crate) fn empty(dir: PathBuf, floor: CommitId) -> Result<Self, ImportError> {
         let scratch = Self { dir };
-        scratch.lay_out(floor).map_err(failed)?;
+        scratch.lay_out().map_err(failed)?;
+        std::fs::write(scratch.dir.join("shallow"), format!("{floor}\n")).map_err(failed)?;
         Ok(scratch)
     }
 
     /// One that also sees the objects of `store`.
     pub(crate) fn over(dir: PathBuf, store: &Path, floor: CommitId) -> Result<Self, ImportError> {
-        let scratch = Self::empty(dir, floor)?;
+        Self::empty(dir, floor)?.lend(store)
+    }
+
+    /// A window on `store` for reading objects by their ids: it has no floor, since nobody asks for parents.
+    pub(crate) fn window(dir: PathBuf, store: &Path) -> Result<Self, ImportError> {
+        let scratch = Self { dir };
+        scratch.lay_out().map_err(failed)?;
+        scratch.lend(store)
+    }
+
+    fn lend(self, store: &Path) -> Result<Self, ImportError> {
         let mut line = store.as_os_str().as_encoded_bytes().to_vec();
         line.push(b'\n');
-        std::fs::write(scratch.dir.join("objects/info/alternates"), line).map_err(failed)?;
-        Ok(scratch)
+        std::fs::write(self.dir.join("objects/info/alternates"), line).map_err(failed)?;
+        Ok(self)
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
@@ -82,12 +93,11 @@ impl Scratch {
         write().map_err(failed)
     }
 
-    fn lay_out(&self, floor: CommitId) -> std::io::Result<()> {
+    fn lay_out(&self) -> std::io::Result<()> {
         std::fs::create_dir(&self.dir)?;
         std::fs::create_dir_all(self.dir.join("objects/info"))?;
         std::fs::create_dir_all(self.dir.join("refs"))?;
         std::fs::write(self.dir.join("HEAD"), "ref: refs/heads/none\n")?;
-        std::fs::write(self.dir.join("shallow"), format!("{floor}\n"))?;
         std::fs::write(
             self.dir.join("config"),
             "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",

@@ -16,8 +16,8 @@ const COMMIT: Cap = Cap {
     code: ImporterCode::BytesOverLimit,
 };
 
-/// The tree of a revision as a certificate names it: its snapshot id, and the digest of the list of
-/// its symlinks and gitlinks where it has any. Every object is hashed again. `scratch` is an empty
+/// The commit of a revision and its tree as a certificate names it: its snapshot id, and the digest of the
+/// list of its symlinks and gitlinks where it has any. Every object is hashed again. `scratch` is an empty
 /// folder only we can write; it is emptied again.
 ///
 /// # Errors
@@ -27,12 +27,10 @@ pub fn snapshot_of(
     host: &Host,
     revision: &str,
     scratch: &Path,
-) -> Result<(Digest, Option<Digest>), ImportError> {
-    let whole = whole(git, host, revision, scratch)?;
-    Ok((
-        whole.packed.snapshot.snapshot_id(),
-        kept_digest(&whole.kept)?,
-    ))
+) -> Result<(CommitId, Digest, Option<Digest>), ImportError> {
+    let (commit, whole) = whole(git, host, revision, scratch)?;
+    let snapshot = whole.packed.snapshot.snapshot_id();
+    Ok((commit, snapshot, kept_digest(&whole.kept)?))
 }
 
 /// The whole tree of a revision as a PAWS1 archive, without what a snapshot cannot hold. Every object
@@ -46,7 +44,7 @@ pub fn tree_of(
     revision: &str,
     scratch: &Path,
 ) -> Result<Vec<u8>, ImportError> {
-    Ok(whole(git, host, revision, scratch)?.packed.bytes)
+    Ok(whole(git, host, revision, scratch)?.1.packed.bytes)
 }
 
 fn whole(
@@ -54,12 +52,14 @@ fn whole(
     host: &Host,
     revision: &str,
     scratch: &Path,
-) -> Result<snapshot::Whole, ImportError> {
-    let commit = host.resolve(git, revision)?;
-    let window = Scratch::over(scratch.join("window.git"), &host.objects(), commit)?;
+) -> Result<(CommitId, snapshot::Whole), ImportError> {
+    let asked = host.look_up(git, revision)?;
+    let window = Scratch::window(scratch.join("window.git"), &host.objects())?;
     let mut objects = Objects::open(git, window.place())?;
+    let commit = asked.finish()?;
     let body = objects.read(commit, Kind::Commit, COMMIT)?;
-    snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)
+    let whole = snapshot::take(&mut objects, &Shelf::new(), commit::tree_of(&body)?)?;
+    Ok((commit, whole))
 }
 
 /// What a commit does to the files of its baseline. Every object is hashed again; the limits are
@@ -74,7 +74,7 @@ pub fn changes_of(
     (baseline, head): (CommitId, CommitId),
     scratch: &Path,
 ) -> Result<Vec<Change>, ImportError> {
-    let window = Scratch::over(scratch.join("window.git"), &host.objects(), baseline)?;
+    let window = Scratch::window(scratch.join("window.git"), &host.objects())?;
     let mut objects = Objects::open(git, window.place())?;
     let mut tree = |commit| -> Result<_, ImportError> {
         commit::tree_of(&objects.read(commit, Kind::Commit, COMMIT)?)
@@ -93,8 +93,7 @@ pub fn snapshot_of_bundle(
     checked: &Checked,
     scratch: &Path,
 ) -> Result<(Digest, Option<Digest>), ImportError> {
-    let dir = scratch.join("window.git");
-    let window = Scratch::over(dir, &host.objects(), checked.baseline())?;
+    let window = Scratch::window(scratch.join("window.git"), &host.objects())?;
     let mut objects = Objects::open(git, window.place())?;
     let whole = snapshot::take(&mut objects, &checked.shelf(), checked.tree()?)?;
     Ok((

@@ -38,7 +38,7 @@ pub(crate) struct Cap {
 }
 
 /// Between two looks: git ends within microseconds of closing its output.
-const PAUSE: Duration = Duration::from_micros(200);
+const PAUSE: Duration = Duration::from_micros(20);
 /// Longest line of a conversation: an object header or a word of a transaction.
 const LINE: usize = 4096;
 /// Bytes asked of the pipe at once: the size of a Linux pipe.

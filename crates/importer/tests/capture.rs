@@ -430,7 +430,12 @@ fn a_commit_is_the_same_tree_however_it_is_read() {
         let scratch = tempfile::tempdir_in(scene.temp.path()).unwrap();
         let (head, place) = (scene.head(), scratch.path());
         let named = snapshot_of(&git, &host, &head, place).unwrap();
-        assert_eq!(named, (captured.snapshot, captured.kept_digest));
+        assert_eq!(
+            named,
+            (captured.head, captured.snapshot, captured.kept_digest)
+        );
+        let branch = snapshot_of(&git, &host, "work", place).unwrap();
+        assert_eq!(branch, named);
         let ends = (captured.baseline, captured.head);
         assert_eq!(
             changes_of(&git, &host, ends, place).unwrap(),

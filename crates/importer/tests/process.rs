@@ -7,7 +7,7 @@
 mod scene;
 
 use flightproof_hostile::git::{Plan, hex};
-use flightproof_importer::{Git, ImporterCode};
+use flightproof_importer::{Git, Host, ImporterCode};
 use scene::{Scene, fake_git, folder, gits, real_git};
 
 #[test]
@@ -22,6 +22,23 @@ fn programs_that_are_not_a_usable_git_are_refused() {
     assert_eq!(at("echo git version 1.9.1"), Err(ImporterCode::GitTooOld));
     assert_eq!(at("echo hello"), Err(ImporterCode::GitMissing));
     assert!(at("echo git version 3.0.0").is_ok());
+    // Nor with a repository, about which it is asked at the same time.
+    let scene = Scene::new(&Plan::HONEST);
+    let beside = |answer: &str| {
+        let script = format!(
+            "case \"$*\" in *version) {answer} ;; *) exec {} \"$@\" ;; esac",
+            real_git()
+        );
+        Host::with_git(&fake_git(temp.path(), &script), &scene.top).map(|(git, _)| git.version())
+    };
+    assert!(beside("echo git version 3.0.0").is_ok());
+    for (answer, code) in [
+        ("echo git version 2.38.9", ImporterCode::GitTooOld),
+        ("sleep 0.2; echo hello", ImporterCode::GitMissing),
+        ("kill -9 $$", ImporterCode::GitFailed),
+    ] {
+        assert_eq!(beside(answer).unwrap_err().code, code, "{answer}");
+    }
     assert_eq!(at("kill -9 $$"), Err(ImporterCode::GitFailed));
     assert_eq!(
         Git::at(std::path::Path::new("git")).unwrap_err().code,

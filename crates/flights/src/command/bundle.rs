@@ -2,7 +2,7 @@
 
 use super::input;
 use super::repository::Repository;
-use crate::flight::WorkDirectory;
+use crate::flight::{WorkDirectory, open_repository};
 use crate::show::{self, Format};
 use crate::{FlightsCode, near, state};
 use clap::{Args, Subcommand};
@@ -241,8 +241,7 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn open(repo: &Path) -> Result<Self, Refusal> {
-        let git = Git::at(&state::program("git", "git")?)?;
-        let host = Host::open(&git, repo)?;
+        let (git, host) = open_repository(repo)?;
         if let Some(state) = state::existing()? {
             show::recovered(&crate::flight::reap_here(&state)?);
         }

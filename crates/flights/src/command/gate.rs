@@ -3,7 +3,7 @@
 use super::input;
 use super::key::{self, SignerArgs};
 use super::run::{PlanResult, plans_below};
-use crate::flight::{Host, Order, WorkDirectory};
+use crate::flight::{Host, Order, WorkDirectory, open_repository};
 use crate::gate::{
     self, Candidate, Evidence, FlightEvidence, FuzzSummary, GatePolicy, Row, State, acceptance,
     last_policy,
@@ -18,7 +18,7 @@ use flightproof_archive::paws;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_core::{Decision, Digest, Exit, Refusal, Verdict};
-use flightproof_importer::{self as importer, Git};
+use flightproof_importer as importer;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -237,8 +237,7 @@ fn checked_out(root: &Path) -> Result<(), Refusal> {
         let detail = format!("{}: {what}", input::shown(path));
         Refusal::from(FlightsCode::TreeDiffers.refuse(detail))
     };
-    let git = Git::at(&state::program("git", "git")?)?;
-    let host = importer::Host::open(&git, root)?;
+    let (git, host) = open_repository(root)?;
     let work = WorkDirectory::to_read()?;
     let archive = importer::tree_of(&git, &host, "HEAD", work.path())?;
     let tree = paws::read(&archive)?;

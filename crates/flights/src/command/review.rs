@@ -4,7 +4,7 @@
 use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input::shown;
 use super::repository::Repository;
-use crate::flight::{Opening, Order, WorkDirectory};
+use crate::flight::{Opening, Order, WorkDirectory, open_repository};
 use crate::patch::{self, Kind};
 use crate::proof::{not_proven, proven};
 use crate::show::{self, Format, Tone};
@@ -20,7 +20,7 @@ use flightproof_certifier::verify::{ExpectedSubject, open};
 use flightproof_certifier::witness::Witness;
 use flightproof_core::{Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
-use flightproof_importer::{self as importer, CaptureRequest, Git, Grants};
+use flightproof_importer::{self as importer, CaptureRequest, Grants};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -153,8 +153,7 @@ fn next(args: &ReviewArgs, repo: &Path) -> String {
 
 /// The certified commit, read out of the repository and hashed again.
 fn capture(args: &ReviewArgs, repo: &Path, inputs: &Inputs) -> Result<Captured, Refusal> {
-    let git = Git::at(&state::program("git", "git")?)?;
-    let repository = importer::Host::open(&git, repo)?;
+    let (git, repository) = open_repository(repo)?;
     let work = WorkDirectory::to_read()?;
     let request = CaptureRequest {
         name: &inputs.request.repository,

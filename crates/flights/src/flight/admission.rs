@@ -1,12 +1,12 @@
 //! Letting in a commit that was certified earlier.
 
-use super::{Host, WorkDirectory};
+use super::{Host, WorkDirectory, open_repository};
 use crate::{FlightsCode, log, regular, state};
 use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::verify::{ExpectedSubject, Verified};
 use flightproof_core::{Code as _, CommitId, Decision, Digest, Refusal, Verdict, escape};
-use flightproof_importer::{self as importer, Admitted, Clearance, Git, ImporterCode};
+use flightproof_importer::{self as importer, Admitted, Clearance, ImporterCode};
 use flightproof_ledger::Ledger;
 use std::path::Path;
 
@@ -17,8 +17,7 @@ use std::path::Path;
 /// `INCONSISTENT` if it is on another; the importer's.
 pub fn subject_of(repository: &Path, statement: &Statement) -> Result<ExpectedSubject, Refusal> {
     let request = &statement.predicate.inputs.request;
-    let git = Git::at(&state::program("git", "git")?)?;
-    let host = importer::Host::open(&git, repository)?;
+    let (git, host) = open_repository(repository)?;
     let parent = host.resolve(&git, &format!("{}^", request.head))?;
     if parent != request.baseline {
         return Err(CertifierCode::Inconsistent
@@ -41,8 +40,7 @@ pub fn check_branch(
     branch: &str,
 ) -> Result<(), Refusal> {
     let request = &statement.predicate.inputs.request;
-    let git = Git::at(&state::program("git", "git")?)?;
-    let host = importer::Host::open(&git, repository)?;
+    let (git, host) = open_repository(repository)?;
     let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
     importer::recover(&git, &mut ledger, state::unix_seconds())?;
     let ends = (request.baseline, request.head);
@@ -61,8 +59,7 @@ pub fn admit_certified(
     branch: &str,
 ) -> Result<Admitted, Refusal> {
     let request = &certificate.request;
-    let git = Git::at(&state::program("git", "git")?)?;
-    let host = importer::Host::open(&git, repository)?;
+    let (git, host) = open_repository(repository)?;
     let now = state::unix_seconds();
     let mut ledger = Ledger::open(&state::directory()?.join("ledger"))?;
     importer::recover(&git, &mut ledger, now)?;

@@ -276,15 +276,24 @@ impl Host {
     /// # Errors
     /// The importer's.
     pub fn subject(repo: &Path, revision: &str) -> Result<(CommitId, ExpectedSubject), Refusal> {
-        let git = Git::at(&state::program("git", "git")?)?;
-        let repository = importer::Host::open(&git, repo)?;
-        let commit = repository.resolve(&git, revision);
-        let commit = commit.map_err(|refused| near::revision(refused.into(), &git, &repository))?;
+        let (git, repository) = open_repository(repo)?;
         let work = WorkDirectory::to_read()?;
-        let id = commit.to_string();
-        let (snapshot, kept) = importer::snapshot_of(&git, &repository, &id, work.path())?;
+        let found = importer::snapshot_of(&git, &repository, revision, work.path());
+        let (commit, snapshot, kept) =
+            found.map_err(|refused| near::revision(refused.into(), &git, &repository))?;
         Ok((commit, ExpectedSubject { snapshot, kept }))
     }
+}
+
+/// Git of this machine, and a repository.
+///
+/// # Errors
+/// `PROGRAM_MISSING` without a git; the importer's.
+pub(crate) fn open_repository(top: &Path) -> Result<(Git, importer::Host), Refusal> {
+    Ok(importer::Host::with_git(
+        &state::program("git", "git")?,
+        top,
+    )?)
 }
 
 /// Ends the sessions of dead owners on this machine. Each line says what was done.

@@ -19,8 +19,8 @@ pub use certify::{
     Certificate, Claimed, Opening, certify, clear_out, satisfied, write_certificate, write_verdict,
 };
 pub(crate) use certify::{Lack, lacks};
-pub(crate) use host::settled;
 pub use host::{Host, reap_here, recover_here, settle};
+pub(crate) use host::{open_repository, settled};
 pub(crate) use order::CALL_TO_FILL_IN;
 pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
