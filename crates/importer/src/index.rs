@@ -46,6 +46,10 @@ pub(crate) type Edits<'a> = BTreeMap<&'a [u8], Option<Tracked>>;
 
 /// Largest index that is read, bytes: five million paths.
 pub(crate) const MOST: u64 = 512 << 20;
+/// Longest path of an entry, bytes: no system opens a longer one.
+const LONGEST: usize = 4_096;
+/// Most bytes of all names together. Those of version 4 take less in the file.
+const NAMES: usize = 512 << 20;
 
 /// Bytes of what an entry says about its file.
 pub(crate) const STAT: usize = 40;
@@ -65,9 +69,13 @@ impl<'a> Index<'a> {
     /// Reads a whole index file.
     ///
     /// # Errors
-    /// `HOST_UNSUPPORTED` for a split or sparse one and for one that is damaged; `SOURCE_CHANGED` if
-    /// it has conflicts, or paths that are to be added later.
+    /// `HOST_UNSUPPORTED` for a split or sparse one, for one that is damaged, and for names that are too
+    /// long; `SOURCE_CHANGED` if it has conflicts, or paths that are to be added later.
     pub(crate) fn parse(file: &'a [u8]) -> Result<Self, ImportError> {
+        Self::parse_within(file, NAMES)
+    }
+
+    fn parse_within(file: &'a [u8], most: usize) -> Result<Self, ImportError> {
         let body = checked_body(file)?;
         let mut reader = Reader(body.get(4..).unwrap_or_default());
         let version = reader.number()?;
@@ -76,6 +84,7 @@ impl<'a> Index<'a> {
         }
         let count = reader.number()?;
         let mut entries: Vec<Entry<'a>> = Vec::new();
+        let mut names = 0;
         for _ in 0..count {
             let last = entries.last().map_or(&b""[..], |entry| &entry.name);
             let entry = reader.entry(version, last)?;
@@ -83,6 +92,10 @@ impl<'a> Index<'a> {
                 return Err(refuse_order(&entry));
             }
             entry.check()?;
+            names += entry.name.len();
+            if names > most {
+                return Err(damaged("its names are too long together"));
+            }
             entries.push(entry);
         }
         let cache = reader.extensions()?;
@@ -295,7 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     fn padded_name(&mut self, head: usize) -> Result<Cow<'a, [u8]>, ImportError> {
-        let end = self.end_of_name()?;
+        let end = self.end_of_name(LONGEST)?;
         let name = self.take(end)?;
         self.take(padded(head + end) - head - end)?;
         Ok(Cow::Borrowed(name))
@@ -306,18 +319,16 @@ impl<'a> Reader<'a> {
         let dropped = self.varint()?;
         let kept = last.len().checked_sub(dropped);
         let kept = kept.and_then(|kept| last.get(..kept));
-        let mut name = kept
-            .ok_or_else(|| damaged("a name drops too much"))?
-            .to_vec();
-        let end = self.end_of_name()?;
-        name.extend_from_slice(self.take(end)?);
+        let kept = kept.ok_or_else(|| damaged("a name drops too much"))?;
+        let end = self.end_of_name(LONGEST - kept.len())?;
+        let name = [kept, self.take(end)?].concat();
         self.take(1)?;
         Ok(Cow::Owned(name))
     }
 
-    fn end_of_name(&self) -> Result<usize, ImportError> {
-        let end = self.0.iter().position(|b| *b == 0);
-        end.ok_or_else(|| damaged("a name has no end"))
+    fn end_of_name(&self, most: usize) -> Result<usize, ImportError> {
+        let end = self.0.iter().take(most + 1).position(|b| *b == 0);
+        end.ok_or_else(|| damaged(format!("a name without an end, or of over {LONGEST} bytes")))
     }
 
     fn varint(&mut self) -> Result<usize, ImportError> {

@@ -12,12 +12,14 @@ pub(super) fn without<'n>(
     let stale = above(changed);
     let mut out = Vec::with_capacity(cache.len());
     let mut rest = cache;
-    // For each open directory its path with a slash, and how many within it are to come.
-    let mut open: Vec<(Vec<u8>, usize)> = Vec::new();
+    // The path of the innermost open directory, with a slash. For each open one, the length of the path
+    // above it, and how many within it are to come.
+    let mut path = Vec::new();
+    let mut open: Vec<(usize, usize)> = Vec::new();
     loop {
         let (name, count, within, id, after) = record(rest)?;
         rest = after;
-        let mut path = open.last().map_or_else(Vec::new, |(path, _)| path.clone());
+        let above = path.len();
         path.extend_from_slice(name);
         if !open.is_empty() {
             path.push(b'/');
@@ -33,12 +35,13 @@ pub(super) fn without<'n>(
         if !forgotten {
             out.extend_from_slice(id);
         }
-        open.push((path, within));
+        open.push((above, within));
         // Leave every directory whose last one this was.
         loop {
             match open.last_mut() {
                 None => return rest.is_empty().then_some(out),
-                Some((_, 0)) => {
+                Some((above, 0)) => {
+                    path.truncate(*above);
                     open.pop();
                 }
                 Some((_, left)) => {

@@ -31,7 +31,7 @@ fn edits<'a>(names: &'a [&'a str]) -> Edits<'a> {
 
 #[test]
 fn what_is_written_is_read_again_in_every_version() {
-    let long = "x".repeat(5_000);
+    let long = "x".repeat(LONGEST);
     let names = ["a", "a/b/c", "a.b", "b", "dir/one", "dir/other", &long];
     for version in [2, 4] {
         let file = empty(version).write(&edits(&names)).unwrap();
@@ -121,6 +121,42 @@ fn what_is_not_understood_is_refused_and_what_is_not_needed_left_out() {
 }
 
 #[test]
+fn names_that_grow_out_of_a_small_index_are_refused() {
+    // Each entry shares all of the name before it and adds a byte.
+    let mut body = Vec::new();
+    for number in 0..=LONGEST {
+        let fixed = entry("", 1, 0);
+        body.extend_from_slice(&fixed[..FIXED]);
+        body.extend_from_slice(b"\0x\0");
+        if number + 2 > LONGEST {
+            let count = u32::try_from(number + 1).unwrap();
+            let refused = Index::parse(&unsummed(4, count, &body)).err();
+            let expected = (number >= LONGEST).then_some(ImporterCode::HostUnsupported);
+            assert_eq!(refused.map(|e| e.code), expected, "{number}");
+        }
+    }
+    for version in [2, 4] {
+        let long = "x".repeat(LONGEST + 1);
+        let file = empty(version).write(&edits(&[&long])).unwrap();
+        let refused = Index::parse(&file).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::HostUnsupported);
+    }
+}
+
+#[test]
+fn shared_beginnings_of_names_are_charged_in_full() {
+    let above = "x".repeat(1_000);
+    let names: Vec<String> = (10..99).map(|n| format!("{above}/{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let file = empty(4).write(&edits(&names)).unwrap();
+    let all: usize = names.iter().map(|name| name.len()).sum();
+    assert!(file.len() < all / 10);
+    assert!(Index::parse_within(&file, all).is_ok());
+    let refused = Index::parse_within(&file, all - 1).unwrap_err();
+    assert_eq!(refused.code, ImporterCode::HostUnsupported);
+}
+
+#[test]
 fn flags_of_untouched_paths_stay() {
     const SKIP: u16 = 0x4000;
     let body = [entry("a", 0x8000 | 1, 0), entry("b", EXTENDED | 1, SKIP)].concat();
@@ -175,6 +211,19 @@ fn only_directories_above_a_change_are_forgotten() {
     let mut longer = whole;
     longer.push(0);
     assert_eq!(cache::without(&longer, [path].into_iter()), None);
+}
+
+#[test]
+fn a_path_is_known_again_after_others_were_left() {
+    let record =
+        |name: &str, within: u32| [format!("{name}\01 {within}\n").as_bytes(), &[3; 20]].concat();
+    let records = [("", 2), ("a", 1), ("b", 1), ("c", 0), ("b", 1), ("c", 0)];
+    let whole = records.map(|(name, within)| record(name, within)).concat();
+    let path: &[u8] = b"b/c/file";
+    let written = cache::without(&whole, [path].into_iter()).unwrap();
+    let forgotten = b"b\0-1 1\nc\0-1 0\n";
+    assert!(written.ends_with(forgotten));
+    assert_eq!(written.len(), whole.len() - 3 * 20 + 3);
 }
 
 #[test]
