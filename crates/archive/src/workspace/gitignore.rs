@@ -171,4 +171,14 @@ mod tests {
         assert_eq!(decides(&format!("{stars}b"), &text, false), None);
         assert!(started.elapsed().as_secs() < 5);
     }
+
+    #[test]
+    fn a_set_that_looks_for_its_end_again_and_again_is_read_once() {
+        let names = "[:".repeat(524_000);
+        let started = std::time::Instant::now();
+        assert_eq!(decides(&format!("[{names}x]"), "x", false), Some(true));
+        assert_eq!(decides(&format!("[{names}"), "x", false), None);
+        assert!(started.elapsed().as_secs() < 5);
+        assert_eq!(decides("[[:[:x][[:digit:]]", ":7", false), Some(true));
+    }
 }

@@ -327,6 +327,8 @@ fn class(text: &[u8]) -> Option<(Class, &[u8])> {
     // The byte a range may start from, and whether a closing bracket still stands for itself.
     let mut before = None;
     let mut first = true;
+    // How many bytes the text has from the closing bracket on that was looked for last.
+    let mut tail = usize::MAX;
     loop {
         (before, rest) = match rest {
             [b']', rest @ ..] if !first => return Some((class, rest)),
@@ -339,8 +341,10 @@ fn class(text: &[u8]) -> Option<(Class, &[u8])> {
             }
             [b'[', colon @ ..] if colon.first() == Some(&b':') => {
                 let (_, after) = colon.split_at(1);
-                let length = after.iter().position(|byte| *byte == b']')?;
-                match after.split_at(length) {
+                if tail > after.len() {
+                    tail = after.len() - after.iter().position(|byte| *byte == b']')?;
+                }
+                match after.split_at(after.len() - tail) {
                     ([name @ .., b':'], [_, after @ ..]) => {
                         class.named.push(named(name)?);
                         (None, after)
