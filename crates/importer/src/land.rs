@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 use crate::talk::Talk;
 use crate::worktree::Worktree;
 use crate::{Git, Host, ImportError, ImporterCode, attributes, changeset, install};
-use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Seal};
+use flightproof_archive::{self as archive, ArchiveCode, ArchiveError, Kept, Seal};
 use flightproof_core::{CommitId, Refusal};
 use flightproof_evidence::Change;
 use flightproof_ledger::{AdmissionId, Intended, Ledger, State};
@@ -161,16 +161,24 @@ impl Landing<'_> {
         swing.let_go();
         let fault = swing.fault.take();
         match applied {
-            Ok(applied) => match applied.untidy {
-                None => self.done(claim, ledger, id, &applied.kept),
-                Some(why) => Err(ImporterCode::AdmissionUncertain.refuse(why).into()),
-            },
-            Err(refused) if refused.code == ArchiveCode::ApplyUnfinished => {
-                let why = fault.map_or_else(|| refused.to_string(), |fault| fault.to_string());
-                Err(ImporterCode::AdmissionUncertain.refuse(why).into())
+            Ok(applied) => {
+                let kept = [applied.recovered.kept(), &applied.kept].concat();
+                match applied.untidy {
+                    None => self
+                        .done(claim, ledger, id, &kept)
+                        .map_err(|refused| with(refused, &Kept::told(&kept))),
+                    Some(why) => Err(with(uncertain(&why), &Kept::told(&kept))),
+                }
             }
+            Err(refused) if refused.code == ArchiveCode::ApplyUnfinished => Err(match fault {
+                Some(fault) => uncertain(&with(fault, told_kept(&refused))),
+                None => uncertain(&refused),
+            }),
             Err(refused) => {
-                let refused = fault.unwrap_or_else(|| as_source(refused));
+                let refused = match fault {
+                    Some(fault) => with(fault, told_kept(&refused)),
+                    None => as_source(refused),
+                };
                 self.nothing_done(claim, ledger, id, refused)
             }
         }
@@ -194,7 +202,7 @@ impl Landing<'_> {
         if !went_elsewhere(&refused) && !self.moving.is_still_at_baseline() {
             // Where it went meanwhile is the recovery's to judge.
             claim.keep();
-            return Err(ImporterCode::AdmissionUncertain.refuse(refused).into());
+            return Err(uncertain(&refused));
         }
         ledger.settle(id, State::NotApplied, None, self.moving.now)?;
         claim.give_back()?;
@@ -206,7 +214,7 @@ impl Landing<'_> {
         claim: Claim,
         ledger: &mut Ledger,
         id: AdmissionId,
-        kept: &[archive::Kept],
+        kept: &[Kept],
     ) -> Result<Admitted, Refusal> {
         let receipt = self.moving.receipt().bytes()?;
         ledger.settle(id, State::Applied, Some(&receipt), self.moving.now)?;
@@ -275,9 +283,8 @@ impl Swing<'_> {
 impl Seal for Swing<'_> {
     fn commit(&mut self) -> Result<(), String> {
         self.move_branch().map_err(|refused| {
-            let text = refused.to_string();
             self.fault = Some(refused);
-            text
+            NOT_MOVED.to_owned()
         })
     }
 
@@ -288,6 +295,29 @@ impl Seal for Swing<'_> {
             false => Err("the branch is not at the baseline".to_owned()),
         }
     }
+}
+
+/// What the tree is told of a branch that did not move. The reason stays here.
+const NOT_MOVED: &str = "the branch did not move";
+
+/// What the tree says that it kept, where the branch did not move.
+fn told_kept(refused: &ArchiveError) -> &str {
+    let split = refused.detail.split_once(NOT_MOVED);
+    split.map_or("", |(_, kept)| kept)
+}
+
+/// Where neither side is known to count, for a refusal. It is not cut: what was kept is named at its end.
+fn uncertain(why: &dyn std::fmt::Display) -> Refusal {
+    let refused = ImportError {
+        code: ImporterCode::AdmissionUncertain,
+        detail: why.to_string(),
+    };
+    refused.into()
+}
+
+fn with(mut refused: Refusal, kept: &str) -> Refusal {
+    refused.detail.push_str(kept);
+    refused
 }
 
 /// What the tree said, in the words of an import.
@@ -301,7 +331,9 @@ fn as_source(refused: ArchiveError) -> Refusal {
             | ArchiveCode::NameCollision
     );
     if source {
-        return ImporterCode::SourceChanged.refuse(refused.detail).into();
+        let code = ImporterCode::SourceChanged;
+        let detail = refused.detail;
+        return ImportError { code, detail }.into();
     }
     refused.into()
 }

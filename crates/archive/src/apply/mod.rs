@@ -73,6 +73,16 @@ pub enum Recovered {
     },
 }
 
+impl Recovered {
+    /// What was kept of it.
+    pub fn kept(&self) -> &[Kept] {
+        match self {
+            Self::Nothing => &[],
+            Self::RolledBack { kept, .. } | Self::Finished { kept, .. } => kept,
+        }
+    }
+}
+
 /// A file that was kept for whoever wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -80,6 +90,17 @@ pub struct Kept {
     pub path: RelPath,
     /// Where it lies now, below the root: `.prime-agent-staging-kept-…/` and its path.
     pub at: String,
+}
+
+impl Kept {
+    /// What a refusal says of these files behind its own detail, so that nobody loses sight of one.
+    pub fn told(kept: &[Self]) -> String {
+        let told = kept.iter().map(|kept| {
+            let at = crate::paws::shown(&kept.at);
+            format!("; \"{}\" is kept as {at}", kept.path)
+        });
+        told.collect()
+    }
 }
 
 /// Applies the changeset in the file `archive` to the tree below `dir`.
@@ -237,21 +258,27 @@ fn apply_watched(
     let locked = Locked::open(dir)?;
     let root = locked.root();
     let recovered = recover_locked(root, By::Mark, watch)?;
-    let payload = Payload::open(archive)?;
+    let payload = Payload::open(archive).map_err(|e| naming(e, recovered.kept()))?;
     let (Payload::Stored(_, changes) | Payload::Stream(_, changes)) = &payload;
     let changes = changes.clone();
-    check::names(&changes)?;
-    let missing = check::tree(root, &changes)?;
-    let done = carry_out(root, payload, &changes, missing, order, watch);
+    let done = check::names(&changes)
+        .and_then(|()| check::tree(root, &changes))
+        .and_then(|missing| carry_out(root, payload, &changes, missing, order, watch));
     if done.is_err() {
         discard_unrecorded(root);
     }
-    let (untidy, kept) = done?;
+    let (untidy, kept) = done.map_err(|e| naming(e, recovered.kept()))?;
     Ok(Applied {
         untidy,
         kept,
         ..Applied::new(changes, recovered)
     })
+}
+
+/// The refusal with what was kept until then.
+fn naming(mut refused: ArchiveError, kept: &[Kept]) -> ArchiveError {
+    refused.detail.push_str(&Kept::told(kept));
+    refused
 }
 
 struct Order<'a> {
@@ -349,7 +376,7 @@ fn recover_locked(
     match outcome {
         Outcome::RolledBack => Ok(Recovered::RolledBack { changeset_id, kept }),
         Outcome::Applied => Ok(Recovered::Finished { changeset_id, kept }),
-        Outcome::AppliedUntidy | Outcome::Unfinished => Err(unfinished(fault)),
+        Outcome::AppliedUntidy | Outcome::Unfinished => Err(naming(unfinished(fault), &kept)),
     }
 }
 
@@ -394,14 +421,8 @@ fn conclude(
 ) -> Result<Option<ArchiveError>, ArchiveError> {
     match (outcome, fault) {
         (Outcome::Applied | Outcome::AppliedUntidy, fault) => Ok(fault),
-        (Outcome::RolledBack, Some(mut fault)) => {
-            for kept in kept {
-                let at = crate::paws::shown(&kept.at);
-                fault.detail = format!("{}; \"{}\" is kept as {at}", fault.detail, kept.path);
-            }
-            Err(fault)
-        }
-        (_, fault) => Err(unfinished(fault)),
+        (Outcome::RolledBack, Some(fault)) => Err(naming(fault, kept)),
+        (_, fault) => Err(naming(unfinished(fault), kept)),
     }
 }
 

@@ -468,6 +468,48 @@ fn edit_what_is_kept(bench: &Bench, forward: bool) {
 }
 
 #[test]
+fn a_refusal_after_a_recovery_names_what_the_recovery_kept() {
+    let bench = Bench::usual();
+    cut_off(&bench, "Settle");
+    edit_what_is_kept(&bench, false);
+    let refused = apply(&bench.archive(), &bench.root(), &()).unwrap_err();
+    assert_eq!(refused.code, ArchiveCode::BaseMismatch);
+    assert!(
+        (refused.detail).contains("; \"dir/change\" is kept as \".prime-agent-staging-kept-"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_recovery_that_is_not_finished_names_what_it_kept_until_then() {
+    let bench = Bench::usual();
+    let root = bench.root();
+    cut_off(&bench, "Settle");
+    edit_what_is_kept(&bench, false);
+    // The second of two files to be kept finds its place taken.
+    fs::write(root.join("gone"), "mine").unwrap();
+    let journal = fs::read_to_string(root.join(".prime-agent-staging-apply/journal")).unwrap();
+    let place = journal.lines().find_map(|line| line.strip_prefix("keep "));
+    let place = root.join(place.unwrap());
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("gone"), "in the way").unwrap();
+    let refused = recover(&root).unwrap_err();
+    assert_eq!(refused.code, ArchiveCode::ApplyUnfinished);
+    assert!(
+        refused.detail.contains("; \"dir/change\" is kept as"),
+        "{refused}"
+    );
+    fs::remove_file(place.join("gone")).unwrap();
+    let recovered = recover(&root).unwrap();
+    let kept: Vec<&str> = recovered
+        .kept()
+        .iter()
+        .map(|kept| kept.path.as_str())
+        .collect();
+    assert_eq!(kept, ["gone"]);
+}
+
+#[test]
 fn nothing_is_thrown_away_or_forgotten_before_the_tree_and_what_is_kept_are_on_the_disk() {
     for cut in ["Settle", "Clear"] {
         let bench = Bench::usual();

@@ -2,7 +2,9 @@
 
 use crate::scene::{NOW_IS_PAST, fake_git, programs};
 use crate::yard::{ADDED, CHANGED, UNTOUCHED, Yard, write};
-use flightproof_core::Digest;
+use flightproof_archive::paws;
+use flightproof_archive::rehearsal::{self, Care};
+use flightproof_core::{Digest, RelPath};
 use flightproof_importer::{
     Arrival, Clearance, Git, Grants, Host, Outcome, Parcel, Receipt, Rules, admit, check_bundle,
     recover_repository,
@@ -173,6 +175,38 @@ fn interrupted() -> Yard {
     killed_at(&yard, PREPARED);
     assert!(yard.top.join(".prime-agent-staging-apply/journal").exists());
     yard
+}
+
+#[test]
+fn what_an_application_before_the_import_left_is_kept_and_named() {
+    let yard = Yard::new(&programs()[0]);
+    let packed = |text: &str| {
+        let file = (
+            RelPath::new(UNTOUCHED).unwrap(),
+            false,
+            text.as_bytes().to_vec(),
+        );
+        paws::pack("w", [file]).unwrap()
+    };
+    let old = "pub fn b() {}\n";
+    let new = packed("cut off\n");
+    let new = paws::read(&new.bytes).unwrap();
+    let (_, archive) = paws::pack_changeset(&packed(old).snapshot, &new).unwrap();
+    let place = yard.temp.path().join("changes");
+    std::fs::write(&place, archive).unwrap();
+    let archive = std::fs::File::open(&place).unwrap();
+    let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut watch = |act: &str| assert!(act != "Settle", "cut off here");
+        rehearsal::apply(&archive, &yard.top, Care::Full, &mut watch).map(drop)
+    }));
+    assert!(cut.is_err());
+    // Somebody puts the old text back as a file of their own.
+    write(&yard.top, "own", old);
+    std::fs::rename(yard.top.join("own"), yard.top.join(UNTOUCHED)).unwrap();
+    let admitted = yard.land().unwrap();
+    assert_eq!(admitted.kept.len(), 1, "{:?}", admitted.kept);
+    let kept = yard.top.join(&admitted.kept[0]);
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), old);
 }
 
 #[test]

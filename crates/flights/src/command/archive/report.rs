@@ -256,7 +256,7 @@ pub(super) fn aftermath(applied: &Applied) -> Vec<String> {
         Recovered::Nothing => Vec::new(),
         earlier => vec![recovered(earlier)],
     };
-    lines.extend(kept(earlier_kept(&applied.recovered)));
+    lines.extend(kept(applied.recovered.kept()));
     lines.extend(kept(&applied.kept));
     lines.extend(applied.untidy.as_ref().map(|error| {
         format!(
@@ -269,7 +269,7 @@ pub(super) fn aftermath(applied: &Applied) -> Vec<String> {
 /// The verdict of `archive recover`.
 pub(super) fn recovery(found: &Recovered) -> Verdict {
     Verdict {
-        notes: kept(earlier_kept(found)),
+        notes: kept(found.kept()),
         ..Verdict::passed(Decision::Accepted, "recover", recovered(found))
     }
 }
@@ -283,13 +283,6 @@ fn recovered(found: &Recovered) -> String {
         Recovered::Finished { changeset_id, .. } => {
             format!("changeset {changeset_id} had been cut off when it counted: finished")
         }
-    }
-}
-
-fn earlier_kept(found: &Recovered) -> &[KeptFile] {
-    match found {
-        Recovered::Nothing => &[],
-        Recovered::RolledBack { kept, .. } | Recovered::Finished { kept, .. } => kept,
     }
 }
 
