@@ -47,8 +47,8 @@ pub enum Outcome {
     /// The branch is gone, or its commit cannot be read, or the files are somebody's business: what
     /// a person must look at says which.
     Unknown,
-    /// The repository cannot be opened or read now, or a run of it is alive: what a person must look at
-    /// says which. The intent stays open.
+    /// The repository cannot be opened or read now, or is another one, or a run of it is alive: what a
+    /// person must look at says which. The intent stays open.
     Unreachable,
 }
 
@@ -99,9 +99,14 @@ pub fn recover(git: &Git, ledger: &mut Ledger, now: u64) -> Result<Vec<Recovered
         let why = match unreachable.get(repository) {
             Some(why) => why.clone(),
             None => {
-                let found = Host::open(git, Path::new(repository))
-                    .map_err(Refusal::from)
-                    .and_then(|host| recover_host(git, &host, ledger, now));
+                let found = match Host::open(git, Path::new(repository)) {
+                    // Its intents are written down under that name, and this is none of them.
+                    Ok(host) if host.name() != repository => Err(ImporterCode::NotARepository
+                        .refuse(format!("it is now {}", escape(host.name(), 300)))
+                        .into()),
+                    Ok(host) => recover_host(git, &host, ledger, now),
+                    Err(e) => Err(e.into()),
+                };
                 match found {
                     Ok(found) => {
                         all.extend(found);
@@ -337,13 +342,8 @@ fn mend(left: &Left, note: &Note, top: &Path, ruling: Ruling) -> Result<Vec<Stri
         Files::Finish => true,
     };
     let recovered = archive::recover_sealed(top, note.changeset, counts)?;
-    let kept = match recovered {
-        archive::Recovered::Nothing => Vec::new(),
-        archive::Recovered::RolledBack { kept, .. } | archive::Recovered::Finished { kept, .. } => {
-            kept
-        }
-    };
-    Ok(kept.into_iter().map(|kept| kept.at).collect())
+    let kept = recovered.kept().iter();
+    Ok(kept.map(|kept| kept.at.clone()).collect())
 }
 
 /// What keeps an outcome from being known.

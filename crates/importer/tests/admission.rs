@@ -588,6 +588,27 @@ fn a_repository_that_cannot_be_judged_keeps_no_other_from_it() {
 }
 
 #[test]
+fn an_intent_whose_repository_is_another_one_now_is_told_and_stays_open() {
+    let git = git();
+    let (scene, mut ledger) = interrupted(&git);
+    let away = scene.temp.path().join("away");
+    std::fs::rename(&scene.top, &away).unwrap();
+    std::os::unix::fs::symlink(&away, &scene.top).unwrap();
+    let found = recover(&git, &mut ledger, NOW).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].outcome, Outcome::Unreachable);
+    let look = found[0].look.as_deref().unwrap();
+    assert!(
+        look.contains("it is now ") && look.contains("away"),
+        "{look}"
+    );
+    std::fs::remove_file(&scene.top).unwrap();
+    std::fs::rename(&away, &scene.top).unwrap();
+    let found = recover(&git, &mut ledger, NOW).unwrap();
+    assert_eq!(found[0].outcome, Outcome::NotApplied);
+}
+
+#[test]
 fn a_repository_that_cannot_be_reached_keeps_its_intent_open() {
     let git = git();
     let (scene, mut ledger) = interrupted(&git);
