@@ -4,9 +4,10 @@ use crate::git::Verb;
 use crate::index::{Edits, Index};
 use crate::scratch::Scratch;
 use crate::talk::Cap;
-use crate::{Git, Host, ImportError, ImporterCode};
+use crate::{Git, Host, ImportError, ImporterCode, host};
 use flightproof_core::escape;
 use flightproof_evidence::Change;
+use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(crate) fn check(
     (index, edits): (&Index<'_>, &Edits<'_>),
     (changes, dir): (&[Change], &Path),
 ) -> Result<(), ImportError> {
-    let own = own_attributes(&host.attributes())?;
+    let own = host::read_file(&host.attributes(), OFlags::empty(), MOST)?;
     let names = attribute_files(changes);
     let names = || names.iter().map(String::as_bytes);
     let before = index.only(names());
@@ -134,18 +135,4 @@ fn attribute_files(changes: &[Change]) -> BTreeSet<String> {
         }
     }
     files
-}
-
-fn own_attributes(file: &Path) -> Result<Option<Vec<u8>>, ImportError> {
-    match std::fs::metadata(file) {
-        Ok(found) if found.is_file() && found.len() <= MOST => std::fs::read(file)
-            .map(Some)
-            .map_err(|e| unreadable(&e.to_string())),
-        Ok(_) => Err(unreadable("no file of at most 100 MiB")),
-        Err(_) => Ok(None),
-    }
-}
-
-fn unreadable(why: &str) -> ImportError {
-    ImporterCode::HostUnsupported.refuse(format!("info/attributes: {why}"))
 }

@@ -2,7 +2,11 @@ use crate::git::{Git, Place, SHORT, Verb};
 use crate::talk::Talk;
 use crate::{ImportError, ImporterCode};
 use flightproof_core::{CommitId, escape};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -513,22 +517,40 @@ fn read_small(file: &Path) -> Result<Option<String>, ImportError> {
     read_text(file, SMALL_FILE)
 }
 
-/// The same with a limit of its own. A pipe or a device in its place would block or never end.
+/// The same with a limit of its own.
 fn read_text(file: &Path, most: u64) -> Result<Option<String>, ImportError> {
-    let found = match std::fs::metadata(file) {
-        Ok(found) => found,
-        Err(e) if is_absent(&e) => return Ok(None),
+    let bytes = read_file(file, OFlags::empty(), most)?;
+    let text = bytes.map(String::from_utf8).transpose();
+    text.map_err(|e| unreadable(file, e))
+}
+
+/// A regular file of at most `most` bytes, opened with these flags too; `None` if there is none. A pipe or
+/// a device in its place would block or never end, and what was looked at is what is read.
+pub(crate) fn read_file(
+    file: &Path,
+    flags: OFlags,
+    most: u64,
+) -> Result<Option<Vec<u8>>, ImportError> {
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(file, flags, Mode::empty()) {
+        Ok(opened) => File::from(opened),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(e) => return Err(unreadable(file, e)),
     };
-    if !found.is_file() || found.len() > most {
-        return Err(unsupported(format!(
-            "{} is not a small file",
-            escape(file.to_string_lossy().as_ref(), 300)
-        )));
+    let found = opened.metadata().map_err(|e| unreadable(file, e))?;
+    let mut bytes = Vec::new();
+    if found.is_file() && found.len() <= most {
+        bytes.reserve_exact(usize::try_from(found.len()).unwrap_or_default());
+        let read = opened.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|e| unreadable(file, e))?;
     }
-    std::fs::read_to_string(file)
-        .map(Some)
-        .map_err(|e| unreadable(file, e))
+    if !found.is_file() || found.len().max(bytes.len() as u64) > most {
+        return Err(unreadable(
+            file,
+            format!("not a file of at most {most} bytes"),
+        ));
+    }
+    Ok(Some(bytes))
 }
 
 fn is_absent(e: &std::io::Error) -> bool {
@@ -536,7 +558,7 @@ fn is_absent(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-fn unreadable(file: &Path, e: std::io::Error) -> ImportError {
+fn unreadable(file: &Path, e: impl std::fmt::Display) -> ImportError {
     let file = escape(file.to_string_lossy().as_ref(), 300);
     unsupported(format!("{file}: {e}"))
 }
@@ -690,6 +712,31 @@ mod tests {
         std::fs::rename(&heads, forge.git_dir().join("away")).unwrap();
         std::os::unix::fs::symlink("../away", &heads).unwrap();
         assert!(host.check_owner(user).is_err());
+    }
+
+    #[test]
+    fn what_is_no_small_file_is_neither_waited_for_nor_read_nor_taken_for_none() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = |name: &str| temp.path().join(name);
+        let read = |name: &str| read_text(&file(name), 4).map_err(|e| e.code);
+        let refused = Err(ImporterCode::HostUnsupported);
+        std::fs::write(file("small"), "1234").unwrap();
+        std::fs::write(file("long"), "12345").unwrap();
+        std::fs::write(file("other"), b"\xff").unwrap();
+        std::fs::create_dir(file("folder")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, file("pipe"), Mode::RWXU).unwrap();
+        std::os::unix::fs::symlink("circle", file("circle")).unwrap();
+        assert_eq!(read("small"), Ok(Some("1234".to_owned())));
+        assert_eq!(read("none"), Ok(None));
+        assert_eq!(read("small/none"), Ok(None));
+        for name in ["long", "other", "folder", "pipe", "circle"] {
+            assert_eq!(read(name), refused, "{name}");
+        }
+        // A file that says that it is empty, and is not.
+        assert_eq!(
+            read_text(Path::new("/proc/self/maps"), 4).map_err(|e| e.code),
+            refused
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A working tree that a commit may land in.
 
+use crate::host;
 use crate::index::{self, STAT, Tracked};
 use crate::objects::Kind;
 use crate::{Host, ImportError, ImporterCode, hash};
@@ -71,17 +72,8 @@ impl Worktree {
     /// The index file as it is.
     pub(crate) fn read_index(&self) -> Result<Vec<u8>, ImportError> {
         let path = self.index();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::open(&path, flags, Mode::empty());
-        let file = File::from(file.map_err(|e| unreadable(&path, e))?);
-        let found = file.metadata().map_err(|e| unreadable(&path, e))?;
-        if !found.is_file() || found.len() > index::MOST {
-            return Err(unreadable(&path, "not a file of at most 512 MiB"));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
-        let read = file.take(index::MOST).read_to_end(&mut bytes);
-        read.map_err(|e| unreadable(&path, e))?;
-        Ok(bytes)
+        let bytes = host::read_file(&path, OFlags::NOFOLLOW, index::MOST)?;
+        bytes.ok_or_else(|| unreadable(&path, "it is not there"))
     }
 
     /// Refuses a change whose old side is not what is tracked and what its file's mode says. The
@@ -161,9 +153,7 @@ impl Worktree {
         let most = new.content.len() as u64 + 1;
         (&file).take(most).read_to_end(&mut found).ok()?;
         let after = rustix::fs::fstat(&file).ok()?;
-        let still = (before.st_mtime, before.st_mtime_nsec, before.st_ctime_nsec)
-            == (after.st_mtime, after.st_mtime_nsec, after.st_ctime_nsec);
-        (still && found == *new.content).then_some(after)
+        (identity(&before) == identity(&after) && found == *new.content).then_some(after)
     }
 
     fn open_file(&self, path: &str) -> rustix::io::Result<OwnedFd> {
@@ -187,6 +177,19 @@ impl Worktree {
             }
         }
     }
+}
+
+/// Which file it is, and in which state.
+fn identity(stat: &Stat) -> [i128; 7] {
+    [
+        stat.st_dev.into(),
+        stat.st_ino.into(),
+        stat.st_size.into(),
+        stat.st_mtime.into(),
+        stat.st_mtime_nsec.into(),
+        stat.st_ctime.into(),
+        stat.st_ctime_nsec.into(),
+    ]
 }
 
 /// Content and mode of a file as an index has them.
@@ -246,4 +249,24 @@ fn unreadable(path: &Path, why: impl std::fmt::Display) -> ImportError {
 
 fn unsupported(why: impl std::fmt::Display) -> ImportError {
     ImporterCode::HostUnsupported.refuse(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_second_size_or_file_is_another_state() {
+        let stat = rustix::fs::stat("/").unwrap();
+        for field in [
+            |stat: &mut Stat| stat.st_ino ^= 1,
+            |stat: &mut Stat| stat.st_size ^= 1,
+            |stat: &mut Stat| stat.st_mtime ^= 1,
+            |stat: &mut Stat| stat.st_ctime ^= 1,
+        ] {
+            let mut later = stat;
+            field(&mut later);
+            assert_ne!(identity(&later), identity(&stat));
+        }
+    }
 }
