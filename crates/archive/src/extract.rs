@@ -193,7 +193,9 @@ fn check_admitted<F: Format>(
 }
 
 /// A path may lead through hundreds of directories, and each costs an inode as a file does.
-fn check_directories<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), ArchiveError> {
+pub(crate) fn check_directories<'a>(
+    paths: impl Iterator<Item = &'a str>,
+) -> Result<(), ArchiveError> {
     let mut paths: Vec<&str> = paths.collect();
     paths.sort_unstable();
     let (mut before, mut count) = ("", 0);

@@ -3,6 +3,7 @@
 use super::content::{digest_of, open_file};
 use crate::beneath::{self, io};
 use crate::code::{ArchiveCode, ArchiveError};
+use crate::extract::check_directories;
 use crate::names::{Names, fold};
 use crate::paws::{Change, Changeset, MAX_ENTRIES, shown};
 use crate::tree::{uncreated, unsafe_destination};
@@ -12,9 +13,11 @@ use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Names that must not be written, and names that must not even be removed.
+/// Names that must not be written, and names that must not even be removed. What they cost grows with
+/// the directories that they lead through, so these are counted first.
 pub(super) fn names(changes: &Changeset) -> Result<(), ArchiveError> {
     let all = changes.changes().iter();
+    check_directories(all.clone().map(|change| change.path().as_str()))?;
     let entries = all.clone().filter_map(Change::entry);
     Names::Strict.check_paths(entries.map(|entry| entry.path.as_str()))?;
     Names::Captured.check_paths(all.map(|change| change.path().as_str()))

@@ -140,6 +140,16 @@ fn names_that_must_not_be_written_are_not_removed_either() {
 }
 
 #[test]
+fn directories_are_counted_before_names_are_compared() {
+    let nothing = tree(&[]);
+    let deep = "a/".repeat(250);
+    let mut many = tree(&[("aux.c", false, "x")]);
+    many.extend((0..400).map(|number| (format!("{number}/{deep}x"), (false, Vec::new()))));
+    let bench = Bench::new(&nothing, &changeset(&nothing, &many));
+    assert_eq!(refused(&bench), ArchiveCode::MaxEntriesExceeded);
+}
+
+#[test]
 fn an_archive_that_is_not_exactly_right_touches_nothing() {
     let good = changeset(&base(), &target());
     let mut flipped = good.clone();
