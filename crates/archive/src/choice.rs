@@ -26,7 +26,8 @@ pub trait Choice: Sync {
 
     /// Whether a file that was admitted by its name may travel by what is in it. Asked once for each,
     /// from more than one thread and in no order, when the file is read anyway; `head` is its first
-    /// [`HEAD_BYTES`]. If one may not, the rest is read again without it.
+    /// [`HEAD_BYTES`], and empty for one of 256 KiB or more, which is no key. If one may not, the rest is
+    /// read again without it.
     fn admits_content(&self, file: &RelPath, size: u64, head: &[u8]) -> bool;
 }
 

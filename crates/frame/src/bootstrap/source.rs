@@ -16,7 +16,8 @@ pub trait Source: Send + 'static {
     /// What the operating system says.
     fn read(&mut self, to: &mut [u8], deadline: Instant) -> io::Result<usize>;
 
-    /// Closes it. Called once, however reading ended.
+    /// Closes it. Called once, however reading ended; not where a read may hang ([`Waits::Anywhere`]) and
+    /// did not return by the deadline: the source is dropped when it does.
     ///
     /// # Errors
     /// What the operating system says.
@@ -119,7 +120,7 @@ pub(super) fn is_early(error: &io::Error) -> bool {
 }
 
 /// What is to be said where the thread that reads gave no answer. It still has source and buffer,
-/// and closes and erases them when it comes back, or did so when it could not start.
+/// and drops and erases them when it comes back, or did so when it could not start.
 fn unread(no_answer: NoAnswer) -> FrameError {
     match no_answer {
         NoAnswer::Late => FrameCode::Timeout.refuse("a read did not return by the deadline"),
