@@ -145,6 +145,28 @@ fn work_of_an_owner_that_is_gone_is_unknown_and_never_done_again() {
 }
 
 #[test]
+fn work_of_an_owner_that_nobody_followed_can_be_reconciled() {
+    let (_temp, _, mut ledger) = open();
+    let owner = lease(&mut ledger, "a", NOW).unwrap();
+    let (key, request) = (name("k"), Digest::of(b"request"));
+    ledger.receive(&key, request, &owner).unwrap();
+    let early = ledger.reconcile(&key, b"guess");
+    assert_eq!(code(early), LedgerCode::KeyState, "its owner works on it");
+    ledger.release_lease(&owner).unwrap();
+    assert_eq!(
+        ledger.known(&key, request).unwrap(),
+        Some(Received::Unknown)
+    );
+    ledger.reconcile(&key, b"found out").unwrap();
+    assert_eq!(
+        ledger.known(&key, request).unwrap(),
+        Some(Received::Answered(b"found out".to_vec()))
+    );
+    let again = ledger.reconcile(&key, b"another");
+    assert_eq!(code(again), LedgerCode::KeyState);
+}
+
+#[test]
 fn an_answer_that_is_too_large_is_refused_whole() {
     let (_temp, _, mut ledger) = open();
     let key = name("k");

@@ -80,7 +80,11 @@ impl Ledger {
     /// # Errors
     /// `KEY_STATE` if its outcome is not unknown, `BODY_TOO_LARGE`.
     pub fn reconcile(&mut self, key: &Name, answer: &[u8]) -> Result<(), LedgerError> {
-        self.write(|w| w.store_answer(key, None, KeyEvent::Reconcile, answer))
+        self.write(|w| {
+            let row = w.inbox_row(key)?;
+            let owner_alive = row.map_or(Ok(false), |row| w.owner_alive(&row))?;
+            w.store_answer(key, None, KeyEvent::Reconcile { owner_alive }, answer)
+        })
     }
 
     /// Drops the bytes of an answer. Key, request and the answer's digest stay for ever.
@@ -136,13 +140,17 @@ impl Reading<'_> {
         let Some(row) = row else {
             return Ok(None);
         };
-        let owner_alive = match (&row.lease, row.token) {
-            (Some(lease), Some(token)) => self.is_current(&lease.parse()?, token)?,
-            _ => false,
-        };
+        let owner_alive = self.owner_alive(&row)?;
         let same = row.request == request;
         let (_, effect) = decide(row.state, KeyEvent::Receive { same, owner_alive });
         row.received(key, effect).map(Some)
+    }
+
+    fn owner_alive(&self, row: &InboxRow) -> Result<bool, LedgerError> {
+        match (&row.lease, row.token) {
+            (Some(lease), Some(token)) => self.is_current(&lease.parse()?, token),
+            _ => Ok(false),
+        }
     }
 
     /// Two structures must agree that a key is new: the index of numbers made from keys, and the index

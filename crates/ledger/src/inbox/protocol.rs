@@ -33,7 +33,10 @@ pub enum KeyEvent {
     /// Another owner has taken over.
     OwnerGone,
     /// Somebody found out what happened.
-    Reconcile,
+    Reconcile {
+        /// The owner of work in progress still has its lease.
+        owner_alive: bool,
+    },
     /// The answer's bytes are no longer needed.
     Forget,
 }
@@ -79,13 +82,13 @@ pub fn decide(state: KeyState, event: KeyEvent) -> (KeyState, KeyEffect) {
         }
         (S::Answered, KeyEvent::Receive { .. }) => (state, E::Replay),
         (S::Forgotten, KeyEvent::Receive { .. }) => (state, E::SayForgotten),
-        (S::Working, KeyEvent::Answer { owner: true }) | (S::Unknown, KeyEvent::Reconcile) => {
-            (S::Answered, E::Store)
-        }
+        (S::Working, KeyEvent::Answer { owner: true })
+        | (S::Working, KeyEvent::Reconcile { owner_alive: false })
+        | (S::Unknown, KeyEvent::Reconcile { .. }) => (S::Answered, E::Store),
         (S::Working, KeyEvent::OwnerGone) => (S::Unknown, E::Store),
         (_, KeyEvent::OwnerGone) | (S::Forgotten, KeyEvent::Forget) => (state, E::Same),
         (S::Answered, KeyEvent::Forget) => (S::Forgotten, E::Store),
-        (_, KeyEvent::Answer { .. } | KeyEvent::Reconcile | KeyEvent::Forget) => {
+        (_, KeyEvent::Answer { .. } | KeyEvent::Reconcile { .. } | KeyEvent::Forget) => {
             (state, E::RefuseState)
         }
     }

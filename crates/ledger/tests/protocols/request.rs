@@ -19,6 +19,8 @@ struct KeyWorld {
     /// How often somebody was told to do it, and how often an answer was stored.
     begun: u8,
     answers: u8,
+    /// Somebody else answered while its owner worked on it.
+    under_way: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,7 @@ enum KeyAction {
     Receive,
     Answer,
     TakeOver,
+    Leave,
     Reconcile,
     Forget,
 }
@@ -41,6 +44,7 @@ impl Model for KeyModel {
             hands: None,
             begun: 0,
             answers: 0,
+            under_way: false,
         }]
     }
 
@@ -49,6 +53,9 @@ impl Model for KeyModel {
         actions.extend([A::Receive, A::Answer, A::Reconcile, A::Forget]);
         if world.owner < 4 {
             actions.push(A::TakeOver);
+        }
+        if world.hands.is_some() {
+            actions.push(A::Leave);
         }
     }
 
@@ -83,8 +90,13 @@ impl Model for KeyModel {
                 world.owner += 1;
                 step(&mut world, KeyEvent::OwnerGone);
             }
+            // The lease is given back, and nobody takes it.
+            KeyAction::Leave => world.hands = None,
             KeyAction::Reconcile => {
-                if step(&mut world, KeyEvent::Reconcile) == KeyEffect::Store {
+                let owner_alive = world.hands == Some(world.owner);
+                let effect = step(&mut world, KeyEvent::Reconcile { owner_alive });
+                if effect == KeyEffect::Store {
+                    world.under_way |= owner_alive;
                     world.answers += 1;
                 }
             }
@@ -103,6 +115,10 @@ impl Model for KeyModel {
             Property::always("a key is never free again", |_, world: &KeyWorld| {
                 world.state != KeyState::Free || world.begun == 0
             }),
+            Property::always(
+                "nobody answers for an owner that lives",
+                |_, w: &KeyWorld| !w.under_way,
+            ),
             Property::sometimes("it is answered", |_, world: &KeyWorld| world.answers == 1),
         ]
     }
