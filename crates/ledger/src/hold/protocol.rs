@@ -227,18 +227,6 @@ impl HoldState {
         }
     }
 
-    /// What counts against a cap for a hold of this size: the amount that was spent, else the whole
-    /// hold, and of a reported run the larger one.
-    #[must_use]
-    pub fn counts(self, held: MicroUsd) -> MicroUsd {
-        match self {
-            Self::Reserved | Self::Running | Self::Unknown => held,
-            Self::Reported(amount) => held.max(amount),
-            Self::Settled(amount) | Self::Resolved(amount) => amount,
-            Self::Released => MicroUsd::ZERO,
-        }
-    }
-
     pub(crate) fn from_parts(word: &str, actual: Option<MicroUsd>) -> Option<Self> {
         Some(match (word, actual) {
             ("reserved", None) => Self::Reserved,

@@ -45,7 +45,12 @@ fn usd(micros: u64) -> MicroUsd {
 
 impl HoldWorld {
     fn counted(&self) -> u64 {
-        let counts = |state: &HoldState| state.counts(usd(HELD)).micros();
+        let counts = |state: &HoldState| match *state {
+            HoldState::Reserved | HoldState::Running | HoldState::Unknown => HELD,
+            HoldState::Reported(amount) => amount.micros().max(HELD),
+            HoldState::Settled(amount) | HoldState::Resolved(amount) => amount.micros(),
+            HoldState::Released => 0,
+        };
         self.runs.iter().flatten().map(counts).sum()
     }
 
