@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A folder of run states. One driver at a time writes a run: the ledger's lease sees to that.
@@ -127,6 +127,9 @@ impl RunFolder {
             let Some(record) = self.read::<LoopRecord>(name)? else {
                 continue;
             };
+            if record.end.is_some() {
+                continue;
+            }
             if name != format!("{}.loop.json", record.name) {
                 return Err(format!("{name}: it names another loop"));
             }
@@ -164,17 +167,24 @@ impl RunFolder {
     }
 
     fn lock_at(&self, path: PathBuf) -> Result<Option<LoopLock>, String> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(LoopLock { path, _file: file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(e) => Err(format!("{}: {e}", path.display())),
+        let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .map_err(failed)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(e) => return Err(failed(e.into())),
+            }
+            // Its holder may have removed it since it was opened, and somebody may hold the next one.
+            if is_at(&file, &path).map_err(failed)? {
+                return Ok(Some(LoopLock { path, _file: file }));
+            }
         }
     }
 
@@ -217,6 +227,16 @@ impl RunFolder {
     }
 }
 
+/// Whether this is the file that has the name.
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 impl Records for RunFolder {
     fn state(&mut self, run: &RunKey, state: &State) -> Result<(), String> {
         self.write(&format!("{run}.state.json"), state)
@@ -234,6 +254,7 @@ mod tests {
     use crate::{AgentCode, HoldEffect};
     use flightproof_core::{Digest, MicroUsd};
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn a_state_is_there_again_and_half_a_file_is_never_taken_for_one() {
@@ -304,7 +325,36 @@ mod tests {
         fs::write(&stale, "").unwrap();
         assert!(runs.orphans().unwrap().is_empty());
         assert!(!stale.exists(), "its driver died before its loop began");
+        fs::create_dir(folder.path().join(format!("{}.lock", record.name))).unwrap();
+        assert!(
+            runs.orphans().unwrap().is_empty(),
+            "what ended is not locked"
+        );
         fs::write(folder.path().join("x.loop.json"), "{").unwrap();
         assert!(runs.orphans().is_err());
+    }
+
+    #[test]
+    fn a_lock_has_one_holder_however_often_its_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = RunFolder::open(folder.path()).unwrap();
+        let key = RunKey::from_entropy([1; 16]);
+        let (holders, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        if let Some(lock) = runs.lock(&key).unwrap() {
+                            assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                            taken.fetch_add(1, Ordering::SeqCst);
+                            std::thread::yield_now();
+                            holders.fetch_sub(1, Ordering::SeqCst);
+                            drop(lock);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(taken.load(Ordering::SeqCst) > 10);
     }
 }
