@@ -1,5 +1,6 @@
 use crate::{AgentCode, AgentRefusal, Profile};
 use flightproof_core::{MicroUsd, escape};
+use flightproof_ledger::HoldSize;
 use serde::{Deserialize, Serialize};
 
 /// Most turns of a run: a thousand is a day's work.
@@ -83,16 +84,12 @@ impl Limits {
         self.metering
     }
 
-    /// What is held for a run: the budget, and a margin for the last answer. A program stops after
-    /// the answer that passes the budget, not before (recorded: 29 times a small budget).
-    pub fn hold(&self, margin: MicroUsd) -> MicroUsd {
-        // Both are below a million dollars.
-        self.budget.checked_add(margin).unwrap_or(MicroUsd::MAX)
-    }
-
-    /// The hold of a run under a profile: the margin is that of its dearest model.
+    /// What is held for a run: the budget, and a margin for the last answer, that of the profile's
+    /// dearest model and a dollar at least. A program stops after the answer that passes the budget, not
+    /// before (recorded: 29 times a small budget).
     pub fn hold_under(&self, profile: &Profile) -> MicroUsd {
-        self.hold(profile.margin())
+        let size = HoldSize::for_limit(self.budget, profile.margin(), 1);
+        size.map_or(MicroUsd::MAX, |size| size.held)
     }
 }
 
@@ -175,5 +172,16 @@ mod tests {
         let limits = Limits::parse("0.001", "1", Metering::Metered).unwrap();
         let hold = limits.hold_under(&Profile::built_in("claude").unwrap());
         assert!(hold.micros() >= limits.budget().micros() + 1_000_000);
+        // Whatever the operator's profile says of its models.
+        let text = include_str!("../profiles/claude.toml");
+        let lines = text
+            .lines()
+            .map(|line| match line.starts_with("margin = ") {
+                true => "margin = \"0.01\"\n".to_owned(),
+                false => format!("{line}\n"),
+            });
+        let cheap = Profile::read(&lines.collect::<String>()).unwrap();
+        assert_eq!(cheap.margin().micros(), 10_000);
+        assert_eq!(limits.hold_under(&cheap).micros(), 1_001_000);
     }
 }

@@ -169,7 +169,7 @@ impl Profile {
         &self.version_argv
     }
 
-    /// Most that one answer of its dearest model can cost.
+    /// Most that one answer of its dearest model can cost. A dollar is held for it at least.
     pub fn margin(&self) -> MicroUsd {
         let margins = self.models.iter().filter_map(|m| m.margin.parse().ok());
         margins.max().unwrap_or_default()
