@@ -154,7 +154,9 @@ fn parse(printed: &[u8], (prefix, suffix): (&str, &str)) -> Option<Version> {
     if printed.len() > MAX_VERSION {
         return None;
     }
-    let line = std::str::from_utf8(printed).ok()?.trim_end();
+    let line = std::str::from_utf8(printed).ok()?;
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let line = line.strip_suffix('\r').unwrap_or(line);
     let numbers = line.strip_prefix(prefix)?.strip_suffix(suffix)?;
     let mut parts = numbers.split('.');
     let mut part = || {
@@ -201,6 +203,9 @@ mod tests {
             "+2.1.266 (Claude Code)",
             "4294967296.0.0 (Claude Code)",
             "v2.1.266 (Claude Code)",
+            "2.1.266 (Claude Code) ",
+            "2.1.266 (Claude Code)\u{2028}",
+            "2.1.266 (Claude Code)\n\n",
         ] {
             assert_eq!(read(bad), Err(AgentCode::VersionUnreadable), "{bad}");
         }
