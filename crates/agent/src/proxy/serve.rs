@@ -93,6 +93,8 @@ pub(super) const CONNECT: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(30);
 /// Between two bytes of an answer: a model thinks for minutes.
 pub(super) const ANSWER: Duration = Duration::from_secs(600);
+/// After a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 << 20;
 
@@ -160,7 +162,11 @@ fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
         if !lock(&shared.gate).is_open() {
             return;
         }
-        let Ok(stream) = stream else { continue };
+        let Ok(stream) = stream else {
+            // Such as no descriptor left: whoever asks again at once keeps a core busy.
+            thread::sleep(PAUSE);
+            continue;
+        };
         let mut open = lock(&shared.open);
         if *open >= MAX_OPEN {
             drop(open);
@@ -236,10 +242,19 @@ fn forward(
     let failed = |e: io::Error| AgentCode::UpstreamFailed.refuse(e.kind());
     upstream.write_all(opening.as_bytes()).map_err(failed)?;
     upstream.write_all(start).map_err(failed)?;
-    let left = body.saturating_sub(start.len() as u64);
-    let sent = io::copy(&mut client.take(left), &mut upstream).map_err(failed)?;
-    if sent < left {
-        return Err(AgentCode::BodyRefused.refuse(format!("{sent} of {left} bytes came")));
+    let all = body.saturating_sub(start.len() as u64);
+    let mut rest = client.take(all);
+    let mut piece = [0; 16 << 10];
+    while rest.limit() > 0 {
+        match rest.read(&mut piece) {
+            Ok(0) => {
+                let sent = all - rest.limit();
+                return Err(AgentCode::BodyRefused.refuse(format!("{sent} of {all} bytes came")));
+            }
+            Ok(read) => upstream.write_all(&piece[..read]).map_err(failed)?,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(AgentCode::BodyRefused.refuse(e.kind())),
+        }
     }
     upstream.flush().map_err(failed)?;
     relay_answer(&mut upstream, client)
@@ -282,4 +297,44 @@ fn answer(mut client: &TcpStream, refusal: &AgentRefusal) {
     // Whoever does not wait for the answer does not get it.
     let _ = client.write_all(text.as_bytes());
     let _ = client.shutdown(std::net::Shutdown::Both);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A provider that takes everything and says nothing.
+    struct Deaf;
+
+    impl Read for Deaf {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+    }
+
+    impl Write for Deaf {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_read_is_not_called_the_provider_s_fault() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut program = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (client, _) = listener.accept().unwrap();
+        program.write_all(b"half").unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
+        let refused = forward(&client, Box::new(Deaf), "", b"", 8).unwrap_err();
+        assert_eq!(refused.code, AgentCode::BodyRefused);
+        program.write_all(b"all of it").unwrap();
+        let refused = forward(&client, Box::new(Deaf), "", b"", 8).unwrap_err();
+        assert_eq!(refused.code, AgentCode::UpstreamFailed, "it came whole");
+    }
 }
