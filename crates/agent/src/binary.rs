@@ -64,7 +64,7 @@ impl Binary {
     ) -> Result<Version, AgentRefusal> {
         let launch = Launch::for_version(profile, self, home);
         self.is_unchanged()?;
-        let output = program.run(&launch, ASKING, &mut |_| {})?;
+        let output = program.run(&launch, ASKING, &mut |_| true)?;
         self.is_unchanged()?;
         if output.ending != Ending::Exited(0) || output.overflow {
             let detail = format!("it ended with {:?}", output.ending);

@@ -138,8 +138,6 @@ impl Pilot<'_> {
                 Err(refusal) => Event::NotOpened(flight.note(refusal)),
             },
             Effect::Launch => self.launch(flight)?,
-            // The program's own patience has stopped it by now.
-            Effect::Stop => return Ok(None),
             Effect::Capture => match self.room.capture() {
                 Ok(()) => Event::Captured,
                 Err(e) => {
@@ -198,8 +196,15 @@ impl Pilot<'_> {
             if stored.is_ok() {
                 stored = flight.step(run, records, event).map(drop);
             }
+            stored.is_ok()
         });
-        stored?;
+        if let Err(refusal) = stored {
+            // Nothing is decided on what it has cost, and whoever resolves the hold finds it.
+            if let Ok(Ok(accounting)) = output.map(|output| self.judge(&output)) {
+                let _ = self.records.accounting(self.run, &accounting);
+            }
+            return Err(refusal);
+        }
         match output {
             Ok(output) => self.terminal(flight, &output),
             Err(refusal) => Ok(Event::NotStarted(flight.note(refusal))),
@@ -211,13 +216,7 @@ impl Pilot<'_> {
         flight: &mut Flight,
         output: &crate::Output,
     ) -> Result<Event, AgentRefusal> {
-        let requests = self.room.requests();
-        let judged = check_run(output, self.run, requests, self.profile, self.limits);
-        let unchanged = self.binary.is_unchanged().map_err(|refused| AgentError {
-            refused,
-            hold: HoldEffect::Keep,
-        });
-        let verdict = match unchanged.and(judged) {
+        let verdict = match self.judge(output) {
             Ok(accounting) => {
                 let stored = self.records.accounting(self.run, &accounting);
                 stored.map_err(|e| AgentCode::HoldUncertain.refuse(e))?;
@@ -228,6 +227,16 @@ impl Pilot<'_> {
             Err(error) => Verdict::Bad(flight.note(error.refused), error.hold),
         };
         Ok(Event::Terminal(verdict, Digest::of(&output.stdout)))
+    }
+
+    fn judge(&self, output: &crate::Output) -> Result<Accounting, AgentError> {
+        let requests = self.room.requests();
+        let judged = check_run(output, self.run, requests, self.profile, self.limits);
+        let unchanged = self.binary.is_unchanged().map_err(|refused| AgentError {
+            refused,
+            hold: HoldEffect::Keep,
+        });
+        unchanged.and(judged)
     }
 
     fn settle(&mut self, flight: &mut Flight, hold: HoldEffect) -> Event {

@@ -45,7 +45,8 @@ pub struct Patience {
 /// Runs an agent program to its end, in the session that is its place.
 pub trait Program {
     /// Runs it, and tells what happens on the way: [`Event::Started`] and
-    /// [`Event::DeadlinePassed`].
+    /// [`Event::DeadlinePassed`]. Where `tell` says no, a program that still runs is ended at once, as
+    /// after its deadline.
     ///
     /// # Errors
     /// `SPAWN_FAILED`: nothing ran. Everything else is an [`Output`].
@@ -53,6 +54,6 @@ pub trait Program {
         &mut self,
         launch: &Launch,
         patience: Patience,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(Event) -> bool,
     ) -> Result<Output, AgentRefusal>;
 }

@@ -159,8 +159,6 @@ pub enum Effect {
     Open,
     /// Note in the ledger that the program may run, then start it.
     Launch,
-    /// Interrupt the program, then end it.
-    Stop,
     /// Fetch the work as a bundle.
     Capture,
     /// Destroy the session, if there is one.
@@ -199,7 +197,8 @@ pub fn decide(state: State, event: Event) -> Result<(State, Effects), AgentRefus
             result: None,
         }),
         (S::Running, E::Progress) => (S::Running, vec![]),
-        (S::Running, E::DeadlinePassed) => (S::Stopping, vec![Effect::Stop]),
+        // The program's own patience ends it.
+        (S::Running, E::DeadlinePassed) => (S::Stopping, vec![]),
         (S::Stopping, E::Progress | E::DeadlinePassed) => (S::Stopping, vec![]),
 
         (S::Launching | S::Running, E::Terminal(Verdict::Good(cost), result)) => {

@@ -101,7 +101,6 @@ impl Model for Flights {
     fn actions(&self, scene: &Scene, actions: &mut Vec<Action>) {
         match &scene.driver {
             None => actions.push(Action::Restart),
-            Some(Step::Act(Effect::Stop)) => actions.push(Action::Act(Answer::Done)),
             Some(Step::Act(_)) => {
                 actions.extend([Answer::Done, Answer::Refused, Answer::Uncertain].map(Action::Act));
             }
@@ -274,10 +273,6 @@ impl Scene {
                     Answer::Refused => Event::NotStarted(AgentCode::SpawnFailed),
                     _ => Event::Started,
                 }
-            }
-            Effect::Stop => {
-                self.driver = Some(Step::Wait);
-                return;
             }
             Effect::Capture => {
                 self.world.captures_of_a_closed_session += u8::from(!self.world.session);

@@ -1,10 +1,13 @@
 //! Drivers that die, disks that are full, ledgers that lose their answer.
 
+use crate::process::NativeProcess;
 use crate::scene::{Hold, When, scene};
-use flightproof_agent::{AgentCode, HoldEffect};
+use flightproof_agent::run::Event;
+use flightproof_agent::{AgentCode, AgentRefusal, HoldEffect, Launch, Output, Patience, Program};
+use flightproof_core::MicroUsd;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Deaths of the driver at every store, each followed by a recovery.
 #[test]
@@ -56,6 +59,55 @@ fn a_store_that_says_no_stops_the_run_and_closes_the_session() {
         scene.ended();
         assert!(scene.starts() <= 1, "{store}");
     }
+}
+
+/// The store that says that the program runs, after planned, reserving, opening and launching.
+const RUNNING: usize = 4;
+
+#[test]
+fn a_program_whose_start_cannot_be_stored_is_stopped() {
+    let mut scene = scene("hang");
+    scene.disk.die = Some((RUNNING, When::Refused));
+    let before = Instant::now();
+    let stopped = scene.fly().map_err(|e| e.code);
+    assert_eq!(stopped, Err(AgentCode::HoldUncertain));
+    assert!(before.elapsed() < scene.patience.wall / 2);
+    assert_eq!(scene.starts(), 1);
+}
+
+/// Tells that it began when it is over, as a session does.
+struct ToldLate(NativeProcess);
+
+impl Program for ToldLate {
+    fn run(
+        &mut self,
+        launch: &Launch,
+        patience: Patience,
+        tell: &mut dyn FnMut(Event) -> bool,
+    ) -> Result<Output, AgentRefusal> {
+        let output = self.0.run(launch, patience, &mut |_| true);
+        tell(Event::Started);
+        output
+    }
+}
+
+#[test]
+fn what_a_program_has_cost_is_stored_where_its_state_cannot_be() {
+    let mut scene = scene("success");
+    scene.disk.die = Some((RUNNING, When::Refused));
+    let mut ledger = std::mem::take(&mut scene.ledger);
+    let directory = scene.folder.path().to_owned();
+    let mut program = ToldLate(NativeProcess { directory });
+    let stopped = scene.fly_program(&mut ledger, &mut program);
+    assert_eq!(stopped.map_err(|e| e.code), Err(AgentCode::HoldUncertain));
+    let [stored] = scene.disk.accounting.as_slice() else {
+        panic!("{:?}", scene.disk.accounting);
+    };
+    assert!(stored.spend.amount() > MicroUsd::ZERO);
+    // It is not settled by that: nobody knows what else there was.
+    scene.disk.die = None;
+    scene.ledger = ledger;
+    assert_eq!(scene.ended().1, HoldEffect::Keep);
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Program for NativeProcess {
         &mut self,
         launch: &Launch,
         patience: Patience,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(Event) -> bool,
     ) -> Result<Output, AgentRefusal> {
         let mut child = Command::new(&launch.program)
             .args(&launch.argv)
@@ -46,7 +46,13 @@ impl Program for NativeProcess {
             .map_err(|e| AgentCode::SpawnFailed.refuse(e))?;
         let group = group_of(&child)?;
         let pipes = Pipes::drain(&mut child, launch.stdin.clone());
-        tell(Event::Started);
+        let patience = match tell(Event::Started) {
+            true => patience,
+            false => Patience {
+                wall: Duration::ZERO,
+                ..patience
+            },
+        };
         let ending = wait(group, patience, tell);
         // Children that outlive an agent keep spending. This one, if it still runs, goes with them.
         let _ = kill_process_group(group, Signal::KILL);
@@ -148,7 +154,7 @@ fn read_into(mut pipe: impl Read, said: &Mutex<Said>) {
 
 /// Waits for the process; after the deadline it is asked, told, and made to end. It is not reaped
 /// here: as long as it is a zombie, nobody else can get the number of its group.
-fn wait(leader: Pid, patience: Patience, tell: &mut dyn FnMut(Event)) -> Ending {
+fn wait(leader: Pid, patience: Patience, tell: &mut dyn FnMut(Event) -> bool) -> Ending {
     if let Some(ending) = wait_until(leader, Instant::now() + patience.wall) {
         return ending;
     }

@@ -5,7 +5,7 @@ use crate::process::NativeProcess;
 use flightproof_agent::run::{Outcome, State};
 use flightproof_agent::{
     Accounting, AgentRefusal, Amount, Binary, HoldEffect, HoldError, Holds, Instructions, Launch,
-    Limits, Metering, Patience, Pilot, Profile, Records, Report, Room, RunKey, Task,
+    Limits, Metering, Patience, Pilot, Profile, Program, Records, Report, Room, RunKey, Task,
 };
 use flightproof_core::{Digest, MicroUsd};
 use std::cell::Cell;
@@ -247,10 +247,18 @@ impl Scene {
     }
 
     pub(crate) fn fly_with(&mut self, holds: &mut dyn Holds) -> Result<Report, AgentRefusal> {
-        let state = self.disk.last();
         let mut program = NativeProcess {
             directory: self.folder.path().to_owned(),
         };
+        self.fly_program(holds, &mut program)
+    }
+
+    pub(crate) fn fly_program(
+        &mut self,
+        holds: &mut dyn Holds,
+        program: &mut dyn Program,
+    ) -> Result<Report, AgentRefusal> {
+        let state = self.disk.last();
         let mut pilot = Pilot {
             run: &self.run,
             profile: &self.profile,
@@ -261,7 +269,7 @@ impl Scene {
             holds,
             records: &mut self.disk,
             room: &mut self.room,
-            program: &mut program,
+            program,
         };
         pilot.fly(state)
     }

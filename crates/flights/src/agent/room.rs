@@ -204,7 +204,7 @@ impl Program for SealedProgram {
         &mut self,
         launch: &Launch,
         patience: Patience,
-        tell: &mut dyn FnMut(Event),
+        tell: &mut dyn FnMut(Event) -> bool,
     ) -> Result<Output, AgentRefusal> {
         let mut inside = self.0.borrow_mut();
         let Some(session) = &mut inside.session else {

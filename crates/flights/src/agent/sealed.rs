@@ -115,7 +115,7 @@ pub(super) fn start(
     session: &mut dyn Session,
     launch: &Launch,
     patience: Patience,
-    tell: &mut dyn FnMut(Event),
+    tell: &mut dyn FnMut(Event) -> bool,
 ) -> (Result<Output, AgentRefusal>, Option<Refusal>) {
     let exec = Exec {
         role: Role::Agent,
@@ -147,11 +147,12 @@ pub(super) fn start(
 /// The runner's code for a request that names nothing it would start.
 const BAD_EXEC: &str = "runner/BAD_EXEC";
 
-fn ended(outcome: Outcome, tell: &mut dyn FnMut(Event)) -> Result<Output, AgentRefusal> {
+fn ended(outcome: Outcome, tell: &mut dyn FnMut(Event) -> bool) -> Result<Output, AgentRefusal> {
     if let Status::LaunchFailed { reason } = &outcome.status {
         return Err(AgentCode::SpawnFailed.refuse(escape(reason, 300)));
     }
-    tell(Event::Started);
+    // It is over: there is nothing to stop.
+    let _ = tell(Event::Started);
     let ending = match outcome.status {
         // What still held the streams is dead by now, and may have said more.
         _ if !outcome.complete && outcome.status != Status::OutputLimit => Ending::Overdue,
@@ -160,7 +161,7 @@ fn ended(outcome: Outcome, tell: &mut dyn FnMut(Event)) -> Result<Output, AgentR
         _ => Ending::Overdue,
     };
     if outcome.status == Status::TimedOut {
-        tell(Event::DeadlinePassed);
+        let _ = tell(Event::DeadlinePassed);
     }
     Ok(Output {
         ending,
@@ -318,7 +319,10 @@ mod tests {
             complete: true,
             armed: false,
         };
-        let refused = ended(outcome.clone(), &mut |event| told.push(event));
+        let refused = ended(outcome.clone(), &mut |event| {
+            told.push(event);
+            true
+        });
         assert_eq!(refused.map_err(|e| e.code), Err(AgentCode::SpawnFailed));
         assert!(told.is_empty());
         let late = [Event::Started, Event::DeadlinePassed];
@@ -343,7 +347,11 @@ mod tests {
         ] {
             told.clear();
             (outcome.status, outcome.complete) = (status, complete);
-            let output = ended(outcome.clone(), &mut |event| told.push(event)).unwrap();
+            let output = ended(outcome.clone(), &mut |event| {
+                told.push(event);
+                true
+            });
+            let output = output.unwrap();
             assert_eq!((output.ending, output.overflow), (ending, overflow));
             assert_eq!(told, late[..events]);
         }
