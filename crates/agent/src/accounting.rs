@@ -112,7 +112,8 @@ pub fn check_result(
 ///
 /// # Errors
 /// As [`check_result`]; and where a result is good but another sign is not, the cost it reports is
-/// settled all the same.
+/// settled all the same. Not so where the session was lost, more was printed than is read, or no request
+/// went through the proxy: the hold is kept then.
 pub fn check_run(
     output: &Output,
     run: &RunKey,
@@ -152,7 +153,8 @@ fn judge(
 }
 
 /// The verdict on a result together with how its process ended. A bad result stays what it is
-/// whatever the exit status; the exit status alone never makes one good.
+/// whatever the exit status; the exit status alone never makes one good. Of a session that was lost
+/// nothing is believed.
 fn with_ending(
     result: Result<Accounting, AgentError>,
     ending: Ending,
