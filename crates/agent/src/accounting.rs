@@ -33,7 +33,7 @@ pub struct Accounting {
 
 /// What is settled for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Spend {
     /// The program's own estimate, rounded up. The provider's invoice may differ.
     Estimated {

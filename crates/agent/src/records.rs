@@ -291,6 +291,7 @@ mod tests {
             "{\"state\":\"running\"}",
             "{\"format\":\"flightproof/agent-run/2\",\"value\":{\"state\":\"running\"}}",
             "{\"state\":\"begun\"}",
+            "{\"format\":\"flightproof/agent-run/1\",\"value\":{\"state\":\"running\",\"x\":1}}",
         ] {
             fs::write(&file, bad).unwrap();
             assert!(runs.state_of(&run).is_err(), "{bad}");

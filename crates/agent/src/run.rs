@@ -12,19 +12,25 @@ use serde::{Deserialize, Serialize};
 
 /// Where a run stands. Stored before its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "state")]
+#[serde(rename_all = "kebab-case", tag = "state", deny_unknown_fields)]
 pub enum State {
     /// Nothing was done yet.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Planned,
     /// The hold is being asked for.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Reserving,
     /// The hold is there; the session is being opened. Nothing can have been spent.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Opening,
     /// The program is being started, or was.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Launching,
     /// The program runs.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Running,
     /// The program was told to stop.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Stopping,
     /// The program ended well; its work is being captured.
     Capturing {

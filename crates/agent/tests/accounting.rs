@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failed test")]
 
 use flightproof_agent::{
-    AgentCode, AgentError, Ending, HoldEffect, Limits, Metering, Output, Profile, RunKey, Spend,
-    check_result, check_run, fuzzing,
+    Accounting, AgentCode, AgentError, Ending, HoldEffect, Limits, Metering, Output, Profile,
+    RunKey, Spend, check_result, check_run, fuzzing,
 };
 use flightproof_core::{Code, MicroUsd};
 use flightproof_hostile::agent::{
@@ -107,6 +107,10 @@ fn an_honest_result_gives_bounded_numbers_and_none_of_its_text() {
         !text.contains(MARKER) && !text.contains(SESSION_TEXT),
         "{text}"
     );
+    let read = |text: &str| serde_json::from_str::<Accounting>(text).is_ok();
+    let kind = r#""kind":"estimated""#;
+    assert!(read(&text) && text.contains(kind));
+    assert!(!read(&text.replace(kind, &format!("{kind},\"x\":1"))));
 }
 
 #[test]

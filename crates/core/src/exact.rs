@@ -22,6 +22,19 @@ pub fn exact<'de, D: Deserializer<'de>, T: DeserializeOwned>(reader: D) -> Resul
     exactly(Value::deserialize(reader)?).map_err(D::Error::custom)
 }
 
+/// Reads what a variant without fields of an enum with a tag in it holds beside the tag: nothing. serde
+/// would pass over whatever stands there.
+///
+/// # Errors
+/// Something stands there.
+pub fn nothing<'de, D: Deserializer<'de>>(reader: D) -> Result<(), D::Error> {
+    let fields = Map::<String, Value>::deserialize(reader)?;
+    match fields.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(D::Error::unknown_field(name, &[])),
+    }
+}
+
 /// Reads a value into its type.
 pub(crate) fn exactly<T: DeserializeOwned>(value: Value) -> Result<T, Misfit> {
     T::deserialize(Exact(value))
@@ -251,6 +264,8 @@ mod tests {
             #[serde(deserialize_with = "exact")]
             points: Vec<Point>,
         },
+        #[serde(deserialize_with = "nothing")]
+        Nowhere,
     }
 
     #[derive(Debug, PartialEq, serde::Deserialize)]
@@ -306,6 +321,19 @@ mod tests {
         assert!(
             reads::<Tagged>(points(json!({"x": 1}))) && !reads::<Tagged>(points(json!([1, 2])))
         );
+    }
+
+    #[test]
+    fn a_variant_without_fields_has_nothing_beside_its_tag() {
+        let nowhere = exactly::<Tagged>(json!({"kind": "nowhere"}));
+        assert_eq!(nowhere.unwrap(), Tagged::Nowhere);
+        for more in [json!({"kind": "nowhere", "x": 1}), json!(["nowhere"])] {
+            assert!(!reads::<Tagged>(more.clone()), "{more}");
+            assert!(!reads::<Vec<Tagged>>(json!([more])));
+        }
+        // Also where serde alone reads it.
+        let read = |text: &str| serde_json::from_str::<Tagged>(text).is_ok();
+        assert!(read(r#"{"kind":"nowhere"}"#) && !read(r#"{"kind":"nowhere","x":1}"#));
     }
 
     #[test]

@@ -186,13 +186,18 @@ pub enum Ending {
         signal: u8,
     },
     /// By the sandbox, for a system call no case may make.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     ForbiddenCall,
     /// By its wall clock.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     TimedOut,
     /// By writing too much.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     OutputLimit,
     /// By the process limit.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     ProcessLimit,
     /// By the memory limit.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     MemoryLimit,
 }

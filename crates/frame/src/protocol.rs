@@ -77,6 +77,7 @@ pub enum Request {
         name: String,
     },
     /// Try every forbidden act from a case's place and say what happened.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     Probe,
     /// Read what the kernel says of the session itself. Only a runner in a container keeps such
     /// files open; any other has none of them.
@@ -259,8 +260,10 @@ pub enum Status {
         signal: u8,
     },
     /// Its wall clock ran out.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     TimedOut,
     /// It wrote more than its limit.
+    #[serde(deserialize_with = "flightproof_core::nothing")]
     OutputLimit,
     /// It never started. No verdict about the program.
     LaunchFailed {
@@ -323,5 +326,21 @@ mod tests {
         assert!(read(&probe(r#"{"act":"a","denied":true,"how":"x"}"#)));
         assert!(!read(&probe(r#"["a",true,"x"]"#)));
         assert!(!read(r#"["refused","a/B","x"]"#));
+    }
+
+    #[test]
+    fn what_has_no_fields_is_written_as_ever_and_read_without_any() {
+        let read = |text: &str| parse_strict::<Status>(text.as_bytes(), 100).ok();
+        for (status, kind) in [
+            (Status::TimedOut, "timed-out"),
+            (Status::OutputLimit, "output-limit"),
+        ] {
+            let text = serde_json::to_string(&status).unwrap();
+            assert_eq!(text, format!(r#"{{"kind":"{kind}"}}"#));
+            assert_eq!(read(&text), Some(status));
+            assert_eq!(read(&format!(r#"{{"kind":"{kind}","code":0}}"#)), None);
+        }
+        let read = |text: &str| parse_strict::<Request>(text.as_bytes(), 100).is_ok();
+        assert!(read(r#"{"op":"probe"}"#) && !read(r#"{"op":"probe","files":[]}"#));
     }
 }
