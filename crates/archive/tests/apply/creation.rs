@@ -73,6 +73,17 @@ fn directories_that_others_use_or_emptied_stay() {
 }
 
 #[test]
+fn a_file_of_the_largest_size_is_changed() {
+    let largest = usize::try_from(paws::MAX_FILE_BYTES).unwrap();
+    let of = |byte| Tree::from([("large".to_owned(), (false, vec![byte; largest]))]);
+    let (base, target) = (of(b'a'), of(b'b'));
+    let bench = Bench::new(&base, &changeset(&base, &target));
+    let applied = apply(&bench.archive(), &bench.root(), &()).unwrap();
+    assert_eq!((applied.added, applied.changed, applied.deleted), (0, 1, 0));
+    assert!(fs::read(bench.root().join("large")).unwrap() == target["large"].1);
+}
+
+#[test]
 fn a_changeset_may_be_empty() {
     let bench = Bench::new(&base(), &changeset(&base(), &base()));
     let applied = apply(&bench.archive(), &bench.root(), &()).unwrap();
