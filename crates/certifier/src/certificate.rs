@@ -8,9 +8,9 @@ use crate::judge::Gate;
 use crate::key::Signer;
 use crate::narrowing::NarrowedClaim;
 use crate::spend::SpendClaim;
-use crate::{CertifierCode, CertifierError, consistency, dependency, dsse};
+use crate::{CertifierCode, CertifierError, consistency, dsse};
 use flightproof_core::{Digest, Refusal, StrictError, canonical_json, escape, parse_strict_value};
-use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation};
+use flightproof_evidence::{Attestation, Built, Captured, Closed, Observation, Package};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -113,6 +113,8 @@ pub struct Evidence<'a> {
     pub build_session: &'a str,
     /// The candidate as it is, built without mutants.
     pub built: &'a Built,
+    /// Packages that the baseline's lock file does not have, as the dependency gate found them.
+    pub new_packages: Vec<Package>,
     /// Id of the session that ran the cases.
     pub execution_session: &'a str,
     /// How often each case was run.
@@ -366,13 +368,12 @@ fn once<'a, V>(
 
 fn session_build(evidence: &Evidence<'_>) -> BuildClaim {
     let built = evidence.built;
-    let packages = &built.record.packages;
     BuildClaim {
         session: THE_SESSION,
         source: built.record.source,
         program: built.sha256,
-        packages: packages.clone(),
-        new_packages: dependency::brought(evidence.captured, packages, None),
+        packages: built.record.packages.clone(),
+        new_packages: evidence.new_packages.clone(),
         profile: built.record.profile.clone(),
         settings: built.record.settings.clone(),
         build_scripts: built.record.build_scripts,

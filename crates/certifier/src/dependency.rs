@@ -13,7 +13,7 @@ mod manifest;
 
 pub use granted::GrantedPackage;
 
-use flightproof_core::{Bytes, RelPath, escape};
+use flightproof_core::{RelPath, escape};
 use flightproof_evidence::{Captured, Change, Package};
 
 use crate::tree::Tree;
@@ -22,26 +22,15 @@ use crate::{CertifierCode, CertifierError};
 use manifest::Manifest;
 
 /// Where the lock file of a captured tree lies.
-pub const LOCK_PATH: &str = "Cargo.lock";
+const LOCK_PATH: &str = "Cargo.lock";
 
 /// What the static rules found out about a change's dependencies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependencyReport {
     /// Every package to ship, ordered by name and version: its `.crate` file has this SHA-256.
     pub packages: Vec<Package>,
-    /// The lock file in force.
-    pub lock: Bytes,
-    /// Where it came from.
-    pub lock_source: LockSource,
-}
-
-/// Where the lock file in force came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LockSource {
-    /// The captured tree has it.
-    Tree,
-    /// The tree has none; the plan gave it, and the session must be given it too.
-    Plan,
+    /// Those of them that the baseline's lock file does not have.
+    pub new: Vec<Package>,
 }
 
 /// What the operator lets a change bring.
@@ -73,18 +62,13 @@ pub fn check(
         check_manifest(change, tree)
     })?;
     check_build_scripts(captured, tree)?;
-    let (lock, lock_source) = match (tree.file(LOCK_PATH), plan_lock) {
-        (Some(lock), _) => (lock, LockSource::Tree),
-        (None, Some(lock)) => (lock, LockSource::Plan),
-        (None, None) => return Err(CertifierCode::LockMissing.refuse(missing_lock(tree))),
+    let Some(lock) = tree.file(LOCK_PATH).or(plan_lock) else {
+        return Err(CertifierCode::LockMissing.refuse(missing_lock(tree)));
     };
     let packages = lock::packages(lock, tree)?;
-    check_new(&brought(captured, &packages, plan_lock), allowed.packages)?;
-    Ok(DependencyReport {
-        packages,
-        lock: lock.into(),
-        lock_source,
-    })
+    let new = brought(captured, &packages, plan_lock);
+    check_new(&new, allowed.packages)?;
+    Ok(DependencyReport { packages, new })
 }
 
 /// A tree that has no manifest either may be a program of another language.
@@ -97,11 +81,7 @@ fn missing_lock(tree: &Tree<'_>) -> String {
 
 /// The packages that a change of the lock file brings: those which the baseline's does not have. `plan_lock`
 /// stands in the place of one that is not there. Which of them depends on which is cargo's to say.
-pub(crate) fn brought(
-    captured: &Captured,
-    packages: &[Package],
-    plan_lock: Option<&[u8]>,
-) -> Vec<Package> {
+fn brought(captured: &Captured, packages: &[Package], plan_lock: Option<&[u8]>) -> Vec<Package> {
     let lock = |change: &&Change| change.path.as_str() == LOCK_PATH;
     let Some(change) = captured.changes.iter().find(lock) else {
         return Vec::new();

@@ -42,8 +42,8 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Uploads the tree (a PAWS1 archive), a lock file for a tree without one, and its dependencies.
-    /// A build may take `wall_ms` milliseconds.
+    /// Uploads the tree (a PAWS1 archive), its dependencies, and a lock file if the tree has none: its own
+    /// is never replaced. A build may take `wall_ms` milliseconds.
     ///
     /// # Errors
     /// `UPLOAD_MISMATCH` if the archive is not acceptable or arrives as something else, and what
@@ -58,9 +58,9 @@ impl Workshop {
         let unpacked = paws::read(archive).map_err(upload::unpackable)?;
         let source = unpacked.snapshot.snapshot_id();
         upload::archive(session, Place::Source, archive, source)?;
-        if let Some(lock) = lock {
-            let path =
-                RelPath::new("Cargo.lock").map_err(|e| SessionCode::UploadMismatch.refuse(e))?;
+        let path = RelPath::new("Cargo.lock").map_err(|e| SessionCode::UploadMismatch.refuse(e))?;
+        let locked = unpacked.files().any(|(entry, _)| entry.path == path);
+        if let Some(lock) = lock.filter(|_| !locked) {
             upload::files(session, Place::Overlay, [(path, false, lock)])?;
         }
         upload::crates(session, shipment)?;

@@ -177,6 +177,7 @@ fn a_lock_changes_only_by_a_grant_of_exactly_its_path() {
         .unwrap();
     assert_eq!(report.packages[0].name, "dep");
     assert_eq!(report.packages[0].sha256.to_string(), SUM);
+    assert_eq!(report.new, report.packages);
     assert_eq!(
         Scene::new().changing("a/Cargo.lock", None, "").code(),
         Some(LockChanged)
@@ -235,7 +236,8 @@ fn each_new_package_of_a_lock_is_granted_by_name_version_and_checksum() {
     for old in [None, Some("version = 1")] {
         assert_eq!(changed(old, &one).code(), Some(DependencyNotGranted));
     }
-    assert_eq!(changed(None, &one).planning(&lock(&one)).code(), None);
+    let known = changed(None, &one).planning(&lock(&one)).judge().unwrap();
+    assert_eq!((known.packages.len(), known.new), (1, Vec::new()));
     // A tree whose lock stays brings nothing.
     let still = Scene::new().with("Cargo.lock", &lock(&one));
     assert_eq!(still.code(), None);
@@ -275,17 +277,15 @@ fn a_tree_without_a_lock_takes_the_plans_or_is_refused() {
     assert_eq!(detail(bare()), "Cargo.lock");
     let other = detail(bare().without("Cargo.toml"));
     assert_eq!(other, "Cargo.lock, and no Cargo.toml at the top");
-    let report = bare().planning(&lock("")).judge().unwrap();
-    assert_eq!(
-        (report.lock_source, &report.lock[..]),
-        (LockSource::Plan, lock("").as_bytes())
-    );
+    let source = "source = \"sparse+https://index.crates.io/\"";
+    let one = registry("dep", source, &format!("checksum = \"{SUM}\""));
+    let report = bare().planning(&one).judge().unwrap();
+    assert_eq!((report.packages.len(), report.new.len()), (1, 0));
     // The tree's own is never replaced.
-    let report = Scene::new().planning("version = 9").judge().unwrap();
-    assert_eq!(
-        (report.lock_source, report.packages.len()),
-        (LockSource::Tree, 0)
-    );
+    for other in [one.as_str(), "version = 9"] {
+        let report = Scene::new().planning(other).judge().unwrap();
+        assert_eq!(report.packages, []);
+    }
 }
 
 #[test]

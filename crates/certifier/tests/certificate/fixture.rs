@@ -75,6 +75,7 @@ impl Flight {
             attestation: &self.attestation,
             build_session: &self.build_session,
             built: &self.built,
+            new_packages: Vec::new(),
             execution_session: &self.attestation.session,
             runs_per_case: 2,
             observations: keyed_observations(&[3; 32], &[]).unwrap(),

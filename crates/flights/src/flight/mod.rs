@@ -277,6 +277,7 @@ impl Flight<'_> {
             Some(report) => self.dependencies(&report.packages)?,
             None => crates::ship(&[]).map_err(at("dependency"))?,
         };
+        let new_packages = packages.map(|report| report.new).unwrap_or_default();
         let mut session = self.open(&derived(&entropy, "session"))?;
         let worked = self.work(
             session.as_mut(),
@@ -312,7 +313,7 @@ impl Flight<'_> {
             flown.narrowed.clone(),
             session.as_ref(),
             closed,
-            (judgement, lineage),
+            (judgement, lineage, new_packages),
             &entropy,
         )?;
         self.progress.seen.statement = Some(Box::new(proven.statement.clone()));
@@ -475,7 +476,7 @@ impl Flight<'_> {
         narrowed: Option<NarrowedClaim>,
         session: &dyn Session,
         closed: Closed,
-        (judgement, lineage): (Judgement, LineageClaim),
+        (judgement, lineage, new_packages): (Judgement, LineageClaim, Vec<Package>),
         entropy: &[u8; 32],
     ) -> Result<Proven, Ended> {
         let attestation = session.attestation();
@@ -496,6 +497,7 @@ impl Flight<'_> {
             attestation,
             build_session: &attestation.session,
             built: &judgement.built,
+            new_packages,
             execution_session: &attestation.session,
             runs_per_case: RUNS_PER_CASE,
             observations: judgement.observations,

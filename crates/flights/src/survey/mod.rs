@@ -220,12 +220,11 @@ impl Survey {
         let unpacked = paws::read(&read.archive)?;
         let tree = tree(&unpacked);
         let packages = flightproof_certifier::dependency::locked(&tree, self.lock.as_deref())?;
-        let own = tree.file(flightproof_certifier::dependency::LOCK_PATH);
         Ok(Supplies {
             host,
             archive: &read.archive,
             shipment: host.shipment(&packages)?,
-            lock: own.is_none().then(|| self.lock.clone()).flatten(),
+            lock: self.lock.clone(),
         })
     }
 

@@ -477,6 +477,40 @@ fn a_repository_without_a_lock_is_refused_unless_it_is_given_one() {
     assert_eq!(run.code, 0, "{}", run.text);
 }
 
+/// The candidate is built with the lock that it brings, its baseline with the given one.
+#[test]
+fn a_lock_that_is_given_takes_the_place_of_none_that_is_there() {
+    let environment = Environment::with_pricing();
+    let other = environment.write("other.lock", "version = 4\n");
+    let run = environment.certify("candidate", &["--lock", &other]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let read = |name: &str| fs::read_to_string(environment.path("repo").join(name)).unwrap();
+    let newer = |text: String| text.replace("version = \"1.0.0\"", "version = \"1.0.1\"");
+    let (lock, manifest) = (read("Cargo.lock"), newer(read("Cargo.toml")));
+    let given = environment.write("given.lock", &lock);
+    environment.git(&["rm", "--quiet", "Cargo.lock"]);
+    environment.git(&["commit", "--quiet", "-m", "Without a lock"]);
+    let fixed = workspace().join("fixtures/pricing/candidate/src/main.rs");
+    let files = [
+        ("Cargo.toml", manifest),
+        ("Cargo.lock", newer(lock)),
+        ("src/main.rs", fs::read_to_string(fixed).unwrap()),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text));
+    environment.candidate("locked", &files.into());
+    let mut args = vec!["--lock", &*given];
+    for path in ["src", "Cargo.toml", "Cargo.lock"] {
+        args.extend(["--grant", path]);
+    }
+    let run = environment.certify("locked", &args);
+    assert_eq!(run.code, 0, "{}", run.text);
+    assert!(
+        run.stderr.contains("the cases ran on the baseline"),
+        "{}",
+        run.text
+    );
+}
+
 #[test]
 fn unsafe_code_in_changed_lines_is_refused_at_fence() {
     let text = refused_edit(|text| {
