@@ -2,7 +2,7 @@
 
 mod kinds;
 
-use crate::fence::{compiled_in, is_taken_in, takes_in_unseen};
+use crate::fence::Takers;
 use crate::generated::Regenerated;
 use crate::languages::Language;
 use crate::lines::is_rust;
@@ -81,6 +81,7 @@ impl ChangedFile {
         tree: &Tree<'_>,
         language: Option<Language>,
     ) -> Vec<Self> {
+        let takers = Takers::of(tree);
         let unseen = OnceCell::new();
         let of = |change: &Change| {
             let lines = lines_of(change);
@@ -91,12 +92,12 @@ impl ChangedFile {
                 // Line by line; without lines only comments went, or all of it, which is named.
                 None if rust && lines.is_empty() => Some(LineClass::Inert),
                 None if rust => None,
-                None => Some(of_data(change, tree)),
+                None => Some(of_data(change, tree, &takers)),
             };
             // Its code is run as that of a comment is.
             let whole = match whole {
                 Some(LineClass::Inert | LineClass::Data)
-                    if language.is_none() && !rust && page_code(change, tree).is_some() =>
+                    if language.is_none() && !rust && page_code(change, &takers).is_some() =>
                 {
                     Some(LineClass::Tests)
                 }
@@ -107,8 +108,8 @@ impl ChangedFile {
                 lines,
                 whole,
                 taken_in: !rust
-                    && is_taken_in(tree, change.path.file_name())
-                    && !unseen.get_or_init(|| takes_in_unseen(tree)),
+                    && takers.take_in(change.path.file_name())
+                    && !unseen.get_or_init(|| takers.take_in_unseen()),
             }
         };
         changes.iter().map(of).collect()
@@ -290,16 +291,16 @@ pub(crate) fn compiled_with(
 }
 
 /// What the changed code of a document does, where a Rust file takes it in as documentation.
-pub(crate) fn page_code(change: &Change, tree: &Tree<'_>) -> Option<PageCode> {
+pub(crate) fn page_code(change: &Change, takers: &Takers<'_>) -> Option<PageCode> {
     let new = change.new.as_ref()?;
-    let taken = is_taken_in(tree, change.path.file_name());
+    let taken = takers.take_in(change.path.file_name());
     taken
         .then(|| PageCode::of(&new.content, &lines_of(change)))
         .flatten()
 }
 
 /// The class of a file that is no Rust, as long as no build reads it.
-fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
+fn of_data(change: &Change, tree: &Tree<'_>, takers: &Takers<'_>) -> LineClass {
     let name = change.path.file_name().to_ascii_lowercase();
     let state = change.new.as_ref().or(change.old.as_ref());
     match name.as_str() {
@@ -315,7 +316,7 @@ fn of_data(change: &Change, tree: &Tree<'_>) -> LineClass {
         }
         name if is_document(name)
             && is_shelved(&change.path)
-            && !compiled_in(tree, change.path.file_name()) =>
+            && !takers.compile_in(change.path.file_name()) =>
         {
             LineClass::Inert
         }

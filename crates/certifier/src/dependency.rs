@@ -167,11 +167,7 @@ fn check_manifest(change: &Change, tree: &Tree<'_>) -> Result<(), CertifierError
 
 /// A build script need not be called `build.rs`: `package.build` of any manifest names it.
 fn check_build_scripts(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError> {
-    let scripts = tree.files().filter_map(|(path, content)| {
-        let path = RelPath::new(path).ok().filter(manifest::is_manifest)?;
-        Manifest::parse(&path, content).ok()?.build_script(tree)
-    });
-    for script in scripts {
+    for script in build_scripts(tree) {
         if let Some(change) = captured
             .changes
             .iter()
@@ -181,6 +177,14 @@ fn check_build_scripts(captured: &Captured, tree: &Tree<'_>) -> Result<(), Certi
         }
     }
     Ok(())
+}
+
+/// The paths of the build scripts that the manifests of a tree name, or that lie beside them.
+pub(crate) fn build_scripts(tree: &Tree<'_>) -> impl Iterator<Item = String> {
+    tree.files().filter_map(|(path, content)| {
+        let path = RelPath::new(path).ok().filter(manifest::is_manifest)?;
+        Manifest::parse(&path, content).ok()?.build_script(tree)
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! Test, bench and example files keep the same rules: which file is only a test is the manifest's
 //! claim, and the candidate may write that too.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use flightproof_core::{RelPath, escape};
@@ -143,48 +144,71 @@ impl<'a> Includer<'a> {
     }
 }
 
-/// Whether a Rust file of the tree takes in the bytes of a file of this name as a value:
-/// documentation is no value.
-pub(crate) fn compiled_in(tree: &Tree<'_>, name: &str) -> bool {
-    takers(tree, name).any(|(path, content)| {
-        let values = RelPath::new(path).ok().and_then(|path| {
-            with_tokens(&path, content, |tokens| values_of(&flatten(tokens))).ok()
-        });
-        values.is_none_or(|values| {
-            values
+/// The Rust files of a tree that take in others by `include_str!` or `include_bytes!`.
+pub(crate) struct Takers<'a>(Vec<Taker<'a>>);
+
+struct Taker<'a> {
+    path: &'a str,
+    content: &'a [u8],
+    /// The literals it takes in values with; `None` for a file that cannot be read and might mean any.
+    values: OnceCell<Option<Vec<String>>>,
+}
+
+impl<'a> Takers<'a> {
+    pub(crate) fn of(tree: &Tree<'a>) -> Self {
+        let takes_in =
+            |content: &[u8]| contains(content, "include_str") || contains(content, "include_bytes");
+        let files = tree
+            .files()
+            .filter(|(path, content)| path.ends_with(".rs") && takes_in(content));
+        Self(
+            files
+                .map(|(path, content)| Taker {
+                    path,
+                    content,
+                    values: OnceCell::new(),
+                })
+                .collect(),
+        )
+    }
+
+    /// Whether one takes in the bytes of a file of this name as a value: documentation is no value.
+    pub(crate) fn compile_in(&self, name: &str) -> bool {
+        let mut naming = self.0.iter().filter(|taker| contains(taker.content, name));
+        naming.any(|taker| match taker.values() {
+            Some(values) => values
                 .iter()
-                .any(|text| text.trim_end_matches(['"', '#']).ends_with(name))
+                .any(|text| text.trim_end_matches(['"', '#']).ends_with(name)),
+            None => true,
         })
-    })
+    }
+
+    /// Whether one takes in a file of this name, as documentation at least.
+    pub(crate) fn take_in(&self, name: &str) -> bool {
+        self.0.iter().any(|taker| contains(taker.content, name))
+    }
+
+    /// Whether one takes in a file whose name its text does not say in one literal. A file that cannot
+    /// be read may.
+    pub(crate) fn take_in_unseen(&self) -> bool {
+        self.0.iter().any(|taker| {
+            let unseen = RelPath::new(taker.path).ok().and_then(|path| {
+                let unseen = |tokens| names_unseen(&flatten(tokens));
+                with_tokens(&path, taker.content, unseen).ok()
+            });
+            unseen.unwrap_or(true)
+        })
+    }
 }
 
-/// Whether a Rust file of the tree takes in a file of this name, as documentation at least.
-pub(crate) fn is_taken_in(tree: &Tree<'_>, name: &str) -> bool {
-    takers(tree, name).next().is_some()
-}
-
-fn takers<'a>(tree: &'a Tree<'_>, name: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> + 'a {
-    let takes_in = move |content: &[u8]| {
-        (contains(content, "include_str") || contains(content, "include_bytes"))
-            && contains(content, name)
-    };
-    tree.files()
-        .filter(move |(path, content)| path.ends_with(".rs") && takes_in(content))
-}
-
-/// Whether a Rust file of the tree takes in a file whose name its text does not say in one literal.
-/// A file that cannot be read may.
-pub(crate) fn takes_in_unseen(tree: &Tree<'_>) -> bool {
-    let words = ["include_str", "include_bytes"];
-    let mut files = tree.files().filter(|(path, content)| {
-        path.ends_with(".rs") && words.iter().any(|word| contains(content, word))
-    });
-    files.any(|(path, content)| {
-        let unseen = RelPath::new(path).ok().and_then(|path| {
-            with_tokens(&path, content, |tokens| names_unseen(&flatten(tokens))).ok()
-        });
-        unseen.unwrap_or(true)
-    })
+impl Taker<'_> {
+    fn values(&self) -> Option<&Vec<String>> {
+        let read = || {
+            let path = RelPath::new(self.path).ok()?;
+            with_tokens(&path, self.content, |tokens| values_of(&flatten(tokens))).ok()
+        };
+        self.values.get_or_init(read).as_ref()
+    }
 }
 
 /// An argument that is neither one literal nor begins in cargo's folder for what a build makes.

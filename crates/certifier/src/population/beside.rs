@@ -8,7 +8,8 @@ use flightproof_evidence::{Change, FileState};
 use toml::{Table, Value};
 
 use crate::classes::page_code;
-use crate::fence::compiled_in;
+use crate::dependency;
+use crate::fence::Takers;
 use crate::flat::{Kind, flatten};
 use crate::lines::is_rust;
 use crate::mutation::{FileRole, INERT, PageCode, Silence, Unjudged};
@@ -46,26 +47,28 @@ pub(super) fn unjudged(changes: &[Change], tree: &Tree<'_>) -> Vec<Unjudged> {
         .map(|change| one(change, Silence::Removed, String::new()))
         .collect();
     out.extend(lost_tests(&rust, &packages));
-    let climbing = climbs(tree);
+    let scripts = Scripts::of(tree);
+    let takers = Takers::of(tree);
     for change in others {
         let name = change.path.file_name();
-        if name.eq_ignore_ascii_case("Cargo.toml") && !compiled_in(tree, name) {
+        if name.eq_ignore_ascii_case("Cargo.toml") && !takers.compile_in(name) {
             let mut keys = manifest_keys(change);
-            let scripted = has_build_script(tree, &change.path);
+            let scripted = scripts.are_above(&change.path);
             keys.retain(|key| match key.strip_prefix("package.") {
                 Some(key) if DESCRIPTIONS.contains(&key) => scripted || is_value(tree, key),
                 _ => true,
             });
-            out.extend(
-                keys.into_iter()
-                    .map(|key| one(change, Silence::Manifest, key)),
-            );
-        } else if compiled_in(tree, name)
+            let place = one(change, Silence::Manifest, String::new());
+            out.extend(keys.into_iter().map(|what| Unjudged {
+                what,
+                ..place.clone()
+            }));
+        } else if takers.compile_in(name)
             || !name.eq_ignore_ascii_case("Cargo.lock")
-                && (has_build_script(tree, &change.path) || climbing)
+                && (scripts.climb || scripts.are_above(&change.path))
         {
             out.push(compiled_data(change));
-        } else if page_code(change, tree) == Some(PageCode::Acting) {
+        } else if page_code(change, &takers) == Some(PageCode::Acting) {
             out.push(one(change, Silence::Effect, String::new()));
         }
     }
@@ -235,34 +238,34 @@ fn is_value(tree: &Tree<'_>, key: &str) -> bool {
     })
 }
 
-/// Whether a build script of the tree looks beyond its package: it may read any data there is.
-fn climbs(tree: &Tree<'_>) -> bool {
-    let scripts = tree
-        .files()
-        .filter(|(path, _)| *path == "build.rs" || path.ends_with("/build.rs"));
-    let mut texts = scripts.map(|(_, content)| String::from_utf8_lossy(content));
-    texts.any(|text| {
-        ["\"..", "/..", "parent(", "ancestors("]
-            .iter()
-            .any(|up| text.contains(up))
-    })
+/// The build scripts of a tree: they may read any data of their packages.
+struct Scripts<'a> {
+    /// Folders of packages that have one, with a slash at the end, or empty.
+    folders: BTreeSet<&'a str>,
+    /// One of them looks beyond its package: it may read any data there is.
+    climb: bool,
 }
 
-/// Whether a package whose folder holds the file has a build script: it may read any of its data.
-fn has_build_script(tree: &Tree<'_>, path: &RelPath) -> bool {
-    let mut folder = path.parent();
-    loop {
-        let prefix = folder.map_or_else(String::new, |f| format!("{f}/"));
-        let manifest = tree.file(&format!("{prefix}Cargo.toml"));
-        if let Some(manifest) = manifest {
-            let table = std::str::from_utf8(manifest)
-                .ok()
-                .and_then(|t| t.parse::<Table>().ok());
-            let build = table.as_ref().and_then(|t| t.get("package")?.get("build"));
-            let off = build.and_then(Value::as_bool) == Some(false);
-            if !off && (build.is_some() || tree.file(&format!("{prefix}build.rs")).is_some()) {
-                return true;
-            }
+impl<'a> Scripts<'a> {
+    fn of(tree: &Tree<'a>) -> Self {
+        let named: BTreeSet<String> = dependency::build_scripts(tree).collect();
+        let is_one =
+            |path: &str| named.contains(path) || path == "build.rs" || path.ends_with("/build.rs");
+        let mut texts = tree
+            .files()
+            .filter(|(path, _)| is_one(path))
+            .map(|(_, content)| String::from_utf8_lossy(content));
+        let climb = texts.any(|text| {
+            ["\"..", "/..", "parent(", "ancestors("]
+                .iter()
+                .any(|up| text.contains(up))
+        });
+        let folders = tree
+            .files()
+            .filter_map(|(path, manifest)| scripted(tree, path, manifest));
+        Self {
+            climb,
+            folders: folders.collect(),
         }
         let Some(inner) = folder else { return false };
         folder = inner.rsplit_once('/').map(|(outer, _)| outer);
@@ -272,6 +275,21 @@ fn has_build_script(tree: &Tree<'_>, path: &RelPath) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+/// The folder of a manifest whose package has a build script.
+fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a str> {
+    let folder = path.strip_suffix("Cargo.toml")?;
+    if !(folder.is_empty() || folder.ends_with('/')) {
+        return None;
+    }
+    let table = std::str::from_utf8(manifest)
+        .ok()
+        .and_then(|text| text.parse::<Table>().ok());
+    let build = table.as_ref().and_then(|t| t.get("package")?.get("build"));
+    let off = build.and_then(Value::as_bool) == Some(false);
+    let one = build.is_some() || tree.file(&format!("{folder}build.rs")).is_some();
+    (!off && one).then_some(folder)
+}
+
     use crate::samples::change;
 
     const MANIFEST: &str =
@@ -411,3 +429,17 @@ mod tests {
         assert_eq!(named("data/x.txt", &script[..1]), [""; 0]);
     }
 }
+        // A script of another package that looks around, whatever it is called.
+        let climbs = "fn main() { read(\"../../data/x.txt\"); }\n";
+        let called = |script: &str| {
+            let manifest = format!("[package]\nname = \"b\"\nbuild = \"{script}\"\n");
+            let path = format!("tools/b/{script}");
+            let files = [("tools/b/Cargo.toml", &*manifest), (&*path, climbs)];
+            super::tests::named("data/x.txt", "a\n", "b\n", &files)
+        };
+        for script in ["build.rs", "make.rs", "src/gen.rs"] {
+            let found = called(script);
+            assert_eq!(found, ["data/x.txt unjudged compiled-data"], "{script}");
+        }
+        let beside = [("tools/b/src/gen.rs", climbs)];
+        assert_eq!(named("data/x.txt", &beside), [""; 0]);
