@@ -10,6 +10,7 @@
 )]
 
 use flightproof_certifier::certification::Certification;
+use flightproof_certifier::dependency::{self, Allowed};
 use flightproof_certifier::fence;
 use flightproof_certifier::languages::{self, Language};
 use flightproof_certifier::tree::Tree;
@@ -173,7 +174,9 @@ fn judged(toolchain: &str, files: &Files) {
     let tree: Tree<'_> = files.chain([(&manifest, &text[..])]).collect();
     let language = Language::of_toolchain(toolchain);
     let _ = match language {
-        None => fence::check(&captured, &tree),
+        None => dependency::check(&captured, &tree, Allowed::default(), None)
+            .map(|_| ())
+            .and(fence::check(&captured, &tree)),
         Some(language) => languages::fence(&captured, language),
     };
     let witness = witness(toolchain);
@@ -201,6 +204,10 @@ fn witness(toolchain: &str) -> Witness {
 
 fn new_file(text: String) -> Files {
     vec![("src/lib.rs".to_owned(), None, text)]
+}
+
+fn new_manifest(text: String) -> Files {
+    vec![("a/Cargo.toml".to_owned(), None, text)]
 }
 
 fn edited_file(old: &str, text: String) -> Files {
@@ -323,6 +330,27 @@ fn cases() -> Vec<Case> {
                     files.push((format!("src/x{layer}{file}.rs"), None, both(layer + 1)));
                 }
             }
+            files
+        }),
+        rust("a manifest with a long key above a list", 500, |n| {
+            let long = "a".repeat(100 * n);
+            new_manifest(format!("{long} = [{}]\n", "\"\",".repeat(n)))
+        }),
+        rust("a manifest with a long name of a dependency", 500, |n| {
+            let long = "a".repeat(100 * n);
+            let keys = parts(n, |i| format!("b{i} = 1\n"));
+            new_manifest(format!("[dependencies.{long}]\n{keys}"))
+        }),
+        rust("a manifest of many keys", 1_500, |n| {
+            new_manifest(parts(n, |i| format!("a{i} = 1\n")))
+        }),
+        rust("data beside much code and a long manifest", 300, |n| {
+            let kept = |path: &str, text: String| (path.to_owned(), Some(text.clone()), text);
+            let code = parts(n, |i| format!("fn f{i}() {{}} // {}\n", "a".repeat(150)));
+            let mut files = vec![kept("src/lib.rs", code)];
+            files.push(kept("data/Cargo.toml", parts(n, |i| format!("a{i} = 1\n"))));
+            let data = (0..n).map(|i| (format!("data/f{i}.csv"), None, "1\n".to_owned()));
+            files.extend(data);
             files
         }),
         Case {

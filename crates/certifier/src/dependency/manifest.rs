@@ -11,6 +11,9 @@ use crate::{CertifierCode, CertifierError};
 /// Largest manifest in bytes; the largest of the field are a tenth of it.
 const MAX_MANIFEST_BYTES: usize = 1024 * 1024;
 
+/// Longest keys of one string in bytes, all that lead to it: a condition of a target is the longest there is.
+const MAX_KEY_BYTES: usize = 4096;
+
 /// Keys that name where a dependency comes from, other than crates.io.
 const SOURCES: &[&str] = &["git", "registry", "registry-index", "base"];
 
@@ -47,10 +50,12 @@ impl Manifest {
         let table = text
             .parse()
             .map_err(|error: toml::de::Error| refuse(error.message()))?;
-        Ok(Self {
+        let manifest = Self {
             path: path.clone(),
             table,
-        })
+        };
+        manifest.check_keys()?;
+        Ok(manifest)
     }
 
     /// What an added manifest is compared with.
@@ -139,7 +144,7 @@ impl Manifest {
             let relevant = (entry.key() == "path" && entry.is_detail())
                 || entry.place == ["package", "workspace"]
                 || entry.place == ["project", "workspace"];
-            relevant && (!known.contains(entry) || self.resolve(&entry.value).is_none())
+            relevant && (!known.contains(entry) || self.resolve(entry.value).is_none())
         });
         match bad {
             None => Ok(()),
@@ -150,7 +155,7 @@ impl Manifest {
     /// Sources of targets are inside the tree and named so that the fence looks at them.
     fn refuse_targets(&self) -> Result<(), CertifierError> {
         let bad = self.entries().into_iter().find(|entry| {
-            let inside = self.resolve(&entry.value).is_some();
+            let inside = self.resolve(entry.value).is_some();
             entry.key() == "path" && entry.is_target() && !(inside && entry.value.ends_with(".rs"))
         });
         match bad {
@@ -225,33 +230,31 @@ impl Manifest {
     }
 
     /// Every string of the document with the keys that lead to it, free-form tables left out.
-    fn entries(&self) -> BTreeSet<Entry> {
+    fn entries(&self) -> BTreeSet<Entry<'_>> {
         let mut out = BTreeSet::new();
-        let mut open: Vec<(Vec<String>, &Value)> = Vec::new();
-        // By exact place: a dependency may be called `metadata` too.
-        let free = |place: &[String]| matches!(place, [section, key] if ["package", "workspace"].contains(&section.as_str()) && key == "metadata");
-        let below = |place: &[String], key: &str| [place, &[key.to_owned()]].concat();
-        open.extend(
-            self.table
-                .iter()
-                .map(|(key, value)| (vec![key.clone()], value)),
-        );
-        while let Some((place, value)) = open.pop() {
-            match value {
-                Value::String(text) => {
-                    out.insert(Entry {
-                        place,
-                        value: text.clone(),
-                    });
-                }
-                Value::Array(items) => open.extend(items.iter().map(|item| (place.clone(), item))),
-                Value::Table(table) if !free(&place) => {
-                    open.extend(table.iter().map(|(key, value)| (below(&place, key), value)));
-                }
-                _ => {}
-            }
-        }
+        strings(&self.table, &mut Vec::new(), &mut |place, value| {
+            out.insert(Entry {
+                place: place.to_vec(),
+                value,
+            });
+        });
         out
+    }
+
+    /// The keys that lead to any string are short together: each is compared as often as there are strings
+    /// below it.
+    fn check_keys(&self) -> Result<(), CertifierError> {
+        let mut longest = 0;
+        strings(&self.table, &mut Vec::new(), &mut |place, _| {
+            longest = longest.max(place.iter().map(|key| key.len()).sum());
+        });
+        match longest {
+            0..=MAX_KEY_BYTES => Ok(()),
+            bytes => Err(self.refuse(
+                CertifierCode::ManifestUnreadable,
+                &format!("keys of {bytes} bytes, at most {MAX_KEY_BYTES}"),
+            )),
+        }
     }
 
     fn refuse(&self, code: CertifierCode, what: &str) -> CertifierError {
@@ -269,16 +272,46 @@ pub(super) enum PackageVersion<'a> {
     Workspace,
 }
 
-/// A string of a manifest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    place: Vec<String>,
-    value: String,
+/// Hands out every string below a table, with the keys that lead to it; free-form tables are left out.
+fn strings<'a>(
+    table: &'a Table,
+    place: &mut Vec<&'a str>,
+    take: &mut impl FnMut(&[&'a str], &'a str),
+) {
+    for (key, value) in table {
+        place.push(key);
+        // By exact place: a dependency may be called `metadata` too.
+        let free = matches!(place[..], ["package" | "workspace", "metadata"]);
+        if !(free && value.is_table()) {
+            strings_of(value, place, take);
+        }
+        place.pop();
+    }
 }
 
-impl Entry {
+fn strings_of<'a>(
+    value: &'a Value,
+    place: &mut Vec<&'a str>,
+    take: &mut impl FnMut(&[&'a str], &'a str),
+) {
+    match value {
+        Value::String(text) => take(place, text),
+        Value::Array(items) => items.iter().for_each(|item| strings_of(item, place, take)),
+        Value::Table(table) => strings(table, place, take),
+        _ => {}
+    }
+}
+
+/// A string of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry<'a> {
+    place: Vec<&'a str>,
+    value: &'a str,
+}
+
+impl Entry<'_> {
     fn key(&self) -> &str {
-        self.place.last().map_or("", String::as_str)
+        self.place.last().copied().unwrap_or_default()
     }
 
     /// Below a dependency. `dependencies.path = "1.0"` is one called `path`.
@@ -288,11 +321,11 @@ impl Entry {
 
     /// `lib.path`, `bin.path`, …: directly below a table of targets, which stands at the top.
     fn is_target(&self) -> bool {
-        matches!(&self.place[..], [section, _] if TARGETS.contains(&section.as_str()))
+        matches!(self.place[..], [section, _] if TARGETS.contains(&section))
     }
 }
 
-impl std::fmt::Display for Entry {
+impl std::fmt::Display for Entry<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} = \"{}\"", self.place.join("."), self.value)
     }

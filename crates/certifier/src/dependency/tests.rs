@@ -561,11 +561,14 @@ fn sources_of_targets_are_rust_files_inside_the_tree() {
 fn a_manifest_that_cannot_be_read_is_refused() {
     let oversized = format!("#{}", "x".repeat(1024 * 1024));
     let deep = format!("a = {}", "[".repeat(10_000));
+    // No part of them is long.
+    let keys = format!("{}.{} = [\"\"]", "a".repeat(2048), "b".repeat(2049));
     for bad in [
         "[package",
         "a = 1\na = 2",
         oversized.as_str(),
         deep.as_str(),
+        keys.as_str(),
     ] {
         assert_eq!(
             Scene::new().changing("a/cargo.toml", None, bad).code(),

@@ -1,7 +1,7 @@
 //! What changes the program without being a line of its source: source files that are gone, keys of
 //! a manifest, data compiled in, data read by a build script.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flightproof_core::{Digest, RelPath};
 use flightproof_evidence::{Change, FileState};
@@ -207,17 +207,14 @@ fn manifest_keys(change: &Change) -> BTreeSet<String> {
     out
 }
 
-/// What a dependency says beside its version: features, another name, another place.
-fn details(dependencies: &Table) -> BTreeSet<(String, String)> {
-    let tables = dependencies
-        .iter()
-        .filter_map(|(name, value)| Some((name, value.as_table()?)));
-    tables
-        .flat_map(|(name, table)| {
-            let keys = table.iter().filter(|(key, _)| *key != "version");
-            keys.map(move |(key, value)| (format!("{name}.{key}"), value.to_string()))
-        })
-        .collect()
+/// What each dependency says beside its version: features, another name, another place.
+fn details(dependencies: &Table) -> BTreeMap<&String, BTreeMap<&String, &Value>> {
+    let said = dependencies.iter().filter_map(|(name, value)| {
+        let keys = value.as_table()?.iter();
+        let details: BTreeMap<_, _> = keys.filter(|(key, _)| *key != "version").collect();
+        (!details.is_empty()).then_some((name, details))
+    });
+    said.collect()
 }
 
 /// Whether a Rust file of the tree reads a key that cargo hands to the compiler: by its name, or by
@@ -267,14 +264,17 @@ impl<'a> Scripts<'a> {
             climb,
             folders: folders.collect(),
         }
-        let Some(inner) = folder else { return false };
-        folder = inner.rsplit_once('/').map(|(outer, _)| outer);
+    }
+
+    /// Whether a package whose folder holds the file has one.
+    fn are_above(&self, path: &RelPath) -> bool {
+        let path = path.as_str();
+        let slashes = path.match_indices('/').map(|(at, _)| at + 1);
+        let mut folders = slashes.filter_map(|end| path.get(..end));
+        self.folders.contains("") || folders.any(|folder| self.folders.contains(folder))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
 /// The folder of a manifest whose package has a build script.
 fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a str> {
     let folder = path.strip_suffix("Cargo.toml")?;
@@ -290,6 +290,9 @@ fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a s
     (!off && one).then_some(folder)
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
     use crate::samples::change;
 
     const MANIFEST: &str =
@@ -427,8 +430,6 @@ fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a s
             ["data/x.txt unjudged compiled-data"]
         );
         assert_eq!(named("data/x.txt", &script[..1]), [""; 0]);
-    }
-}
         // A script of another package that looks around, whatever it is called.
         let climbs = "fn main() { read(\"../../data/x.txt\"); }\n";
         let called = |script: &str| {
@@ -443,3 +444,5 @@ fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a s
         }
         let beside = [("tools/b/src/gen.rs", climbs)];
         assert_eq!(named("data/x.txt", &beside), [""; 0]);
+    }
+}
