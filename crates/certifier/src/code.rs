@@ -15,7 +15,7 @@ flightproof_core::refusal_codes! {
             "one and the same answer meets every case of the witness", "a program that ignores its input would pass it", "add a case whose exit status or standard output differs from the others";
         /// The witness, or its driver, lies in the tree it judges.
         WitnessExposed = "WITNESS_EXPOSED", Configuration,
-            "the witness lies inside the candidate's tree", "its author could read the expected answers, or change them", "keep the witness outside the repository, or declare it \"public\": true";
+            "the witness lies inside the candidate's tree, or did before the change", "its author could read the expected answers, or change them", "keep the witness outside the repository, or declare it \"public\": true";
         /// The baseline gives no answers to compare with.
         BaselineUnfit = "BASELINE_UNFIT", Configuration,
             "the baseline gives no answer that a candidate could be compared with", "an answer that wavers, crashes or is cut would excuse any other", "leave such inputs out of the grammar, or declare them to differ and judge them by cases";

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flightproof_core::{Digest, RelPath};
+use flightproof_core::RelPath;
+use flightproof_evidence::Change;
 
 /// Every file of the captured tree by path. This crate cannot open archives: the caller decodes
 /// the snapshot named by `Captured::snapshot` and lends its entries.
@@ -17,16 +18,21 @@ impl<'a> Tree<'a> {
         self.files.get(path).copied()
     }
 
+    /// The tree with these changes taken back.
+    pub fn before(&self, changes: &'a [Change]) -> Self {
+        let mut files = self.files.clone();
+        for change in changes {
+            match &change.old {
+                Some(old) => files.insert(change.path.as_str(), &old.content),
+                None => files.remove(change.path.as_str()),
+            };
+        }
+        Self { files }
+    }
+
     /// Every file, ordered by path.
     pub fn files(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + '_ {
         self.files.iter().map(|(path, content)| (*path, *content))
-    }
-
-    /// The first path whose file has one of these digests.
-    pub fn path_of(&self, wanted: &[Digest]) -> Option<&'a str> {
-        self.files()
-            .find(|(_, content)| wanted.contains(&Digest::of(content)))
-            .map(|(path, _)| path)
     }
 }
 

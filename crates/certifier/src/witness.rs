@@ -35,7 +35,7 @@ pub use opening::{CaseOpening, MAX_OPENING_BYTES};
 use std::collections::BTreeMap;
 
 use flightproof_core::{Bytes, Digest, RelPath, canonical_json, escape, parse_strict};
-use flightproof_evidence::BuildTarget;
+use flightproof_evidence::{BuildTarget, Change};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -309,7 +309,8 @@ impl Witness {
 
     /// Refuses a private witness that the candidate's author has at hand: one that lies at a path
     /// of the tree (`place`, relative to its root, where the file is in the repository at all), or
-    /// whose bytes, or whose driver's bytes, are those of any file of the tree.
+    /// whose bytes, or whose driver's bytes, are those of any file of the tree; of the tree as it was
+    /// before these changes, too.
     ///
     /// # Errors
     /// `WITNESS_EXPOSED`.
@@ -321,9 +322,7 @@ impl Witness {
         if self.public {
             return Ok(());
         }
-        let at_place = place
-            .map(RelPath::as_str)
-            .filter(|path| tree.file(path).is_some());
+        changes: &[Change],
         let driver = match &self.target {
             Target::Driver {
                 text: Some(text), ..
@@ -331,9 +330,17 @@ impl Witness {
             _ => None,
         };
         let secrets = Vec::from_iter([self.source].into_iter().chain(driver));
-        match at_place.or_else(|| tree.path_of(&secrets)) {
+        let old = changes.iter().filter_map(|change| {
+            let old = change.old.as_ref()?;
+            Some((change.path.as_str(), &old.content[..]))
+        });
+        let exposes = |(path, content): &(&str, &[u8])| {
+            place.is_some_and(|place| place.as_str() == *path)
+                || secrets.contains(&Digest::of(content))
+        };
+        match tree.files().chain(old).find(exposes) {
             None => Ok(()),
-            Some(path) => Err(CertifierCode::WitnessExposed.refuse(escape(path, 200))),
+            Some((path, _)) => Err(CertifierCode::WitnessExposed.refuse(escape(path, 200))),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::samples::change;
 use CertifierCode::{WitnessExposed, WitnessInvalid, WitnessToothless};
 use serde_json::json;
 
@@ -318,9 +319,18 @@ fn a_private_witness_inside_the_tree_is_refused_and_a_public_one_is_not() {
     );
     let verdict = |witness: &Witness, path: &RelPath, content: &[u8], place: Option<&RelPath>| {
         let tree = [(path, content)].into_iter().collect();
-        witness
-            .refuse_if_inside(&tree, place)
-            .map_err(|refused| refused.code)
+        let inside = |tree, changes: &[Change]| {
+            let refused = witness.refuse_if_inside(&tree, changes, place);
+            refused.map_err(|refused| refused.code)
+        };
+        // What the change takes away was there to be read.
+        let gone = inside(
+            Tree::default(),
+            &[change(path.as_str(), Some(content), None)],
+        );
+        let now = inside(tree, &[]);
+        assert_eq!(gone, now, "{path}");
+        now
     };
     assert_eq!(
         verdict(&witness, &copy, text.as_bytes(), None),

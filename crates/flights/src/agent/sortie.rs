@@ -323,7 +323,7 @@ fn legs(
     tree: &Tree<'_>,
 ) -> Result<Vec<Leg>, Refusal> {
     let witness = order.witness()?;
-    let exposed = witness.refuse_if_inside(tree, order.witness_place.as_ref());
+    let exposed = witness.refuse_if_inside(tree, &[], order.witness_place.as_ref());
     let exposed = exposed.err().map(|refused| {
         let path = refused.detail;
         format!("expected answers that the agent cannot read: {path} is in its checkout")

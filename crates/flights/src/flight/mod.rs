@@ -231,7 +231,7 @@ impl Flight<'_> {
         let captured_files = paws::read(&captured.archive).map_err(at("capture"))?;
         let whole = tree(&captured_files);
         witness
-            .refuse_if_inside(&whole, self.order.witness_place.as_ref())
+            .refuse_if_inside(&whole, &captured.changes, self.order.witness_place.as_ref())
             .map_err(at("plan"))?;
         let flown = Flying::of(&captured, &captured_files, self.order.narrow.as_ref())
             .map_err(at("capture"))?;
