@@ -141,8 +141,8 @@ pub struct DifferentialClaim {
 pub enum BaselineResult {
     /// The baseline was not run: whether a case tells the two apart is unknown.
     NotRun {},
-    /// What the cases run could not be built of the baseline: a new program, or one that uses what is
-    /// new.
+    /// What the cases run could not be built of the baseline: a new program, one that uses what is
+    /// new, or one whose packages were not there.
     Unbuilt {},
     /// The cases ran.
     Ran {

@@ -60,7 +60,7 @@ flightproof_core::refusal_codes! {
             "the tree names dependencies that this toolchain profile cannot carry into the session", "sessions have no network, and nothing of a candidate runs before its cases", "put what is needed into the tree as source, and remove the file that is named";
         /// A dependency is not in cargo's cache.
         CrateMissing = "CRATE_MISSING", Environment,
-            "a dependency the lock names is not in cargo's cache", "sessions have no network; what is not here cannot be built", "fetch what the candidate's lock names, in a folder of its own (cargo runs nothing of it): dir=$(mktemp -d) && git archive CANDIDATE | tar -x -C \"$dir\" && (cd \"$dir\" && cargo fetch --locked); where the lock comes from --lock, lay it there as Cargo.lock first";
+            "a dependency the lock names is not in cargo's cache", "sessions have no network; what is not here cannot be built", "fetch what the candidate's lock names, in a folder of its own (cargo runs nothing of it): dir=$(mktemp -d) && git archive CANDIDATE | tar -x -C \"$dir\" && (cd \"$dir\" && cargo fetch --locked); where the lock comes from --lock, lay it there as Cargo.lock first; a suite and generated inputs need what the baseline's lock names, too";
         /// A cached dependency has other bytes than the lock says.
         CrateMismatch = "CRATE_MISMATCH", Evidence,
             "a cached dependency has other bytes than its checksum in the lock", "the build would be of something nobody reviewed", "remove the file named in the detail and run cargo fetch --locked";

@@ -10,10 +10,10 @@ use flightproof_certifier::certification::{
 use flightproof_certifier::claim::BaselineResult;
 use flightproof_certifier::dependency;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Refusal, RelPath};
+use flightproof_core::{Code as _, Refusal, RelPath};
 use flightproof_evidence::{Attestation, Captured, Toolchain};
 use flightproof_session::profile::Profile;
-use flightproof_session::{Session, crates, observe};
+use flightproof_session::{Session, SessionCode, crates, observe};
 use std::collections::BTreeMap;
 
 /// What a candidate flew with, for its baseline to fly with the same.
@@ -28,14 +28,22 @@ pub(super) struct Flew<'a> {
 
 impl Flight<'_> {
     /// Runs the cases on the baseline. It ends the flight only where there is no session for it: a
-    /// baseline that does not build is a finding.
+    /// baseline that does not build, for want of a package of its lock too, is a finding.
     pub(super) fn on_baseline(
         &mut self,
         flew: &Flew<'_>,
         mut trial: BaselineTrial<'_>,
     ) -> Result<BaselineResult, Ended> {
         let said = "the cases ran on the baseline";
-        self.ask_baseline(flew, ("baseline session", said), &mut trial)?;
+        match self.ask_baseline(flew, ("baseline session", said), &mut trial) {
+            Err(ended) if ended.refusal.code() == SessionCode::CrateMissing.explanation().code => {
+                self.progress.begin("baseline");
+                self.progress
+                    .done(format_args!("it did not build: {}", ended.refusal));
+                return Ok(BaselineResult::Unbuilt {});
+            }
+            asked => asked?,
+        };
         trial.finish().map_err(at("baseline"))
     }
 

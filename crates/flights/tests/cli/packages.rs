@@ -1,9 +1,49 @@
 //! A change that brings a package: it is agreed to by its content, and nobody takes it for judged.
 
 use crate::environment::{Environment, workspace};
+use crate::lines::claim;
 use crate::verify::{POLICY, verify};
 use std::fs;
 use std::path::PathBuf;
+
+/// The flight needs nothing of what the change takes away.
+#[test]
+fn a_package_that_only_the_baseline_has_need_not_be_there() {
+    let environment = Environment::with_pricing();
+    let read = |name: &str| fs::read_to_string(environment.path("repo").join(name)).unwrap();
+    let (manifest, lock) = (read("Cargo.toml"), read("Cargo.lock"));
+    let source = "registry+https://github.com/rust-lang/crates.io-index";
+    let own = "name = \"pricing\"\nversion = \"1.0.0\"\n";
+    let package = format!(
+        "[[package]]\nname = \"gone\"\nversion = \"1.0.0\"\nsource = \"{source}\"\nchecksum = \"{}\"\n\n",
+        "0".repeat(64)
+    );
+    let with = lock
+        .replace("[[package]]\n", &format!("{package}[[package]]\n"))
+        .replace(own, &format!("{own}dependencies = [\n \"gone\",\n]\n"));
+    environment.write("repo/Cargo.lock", &with);
+    let depends = manifest.replace("[dependencies]", "[dependencies]\ngone = \"1\"");
+    environment.write("repo/Cargo.toml", &depends);
+    environment.commit("With a package");
+    let fixed = workspace().join("fixtures/pricing/candidate/src/main.rs");
+    let files = [
+        ("Cargo.toml", manifest),
+        ("Cargo.lock", lock),
+        ("src/main.rs", fs::read_to_string(fixed).unwrap()),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text));
+    environment.candidate("without", &files.into());
+    let mut grants = Vec::new();
+    for path in ["src", "Cargo.toml", "Cargo.lock"] {
+        grants.extend(["--grant", path]);
+    }
+    let held = environment.certify("without", &grants);
+    assert_eq!(held.code, 0, "{}", held.text);
+    let why = "it did not build: session/CRATE_MISSING: gone-1.0.0.crate";
+    assert!(held.stderr.contains(why), "{}", held.text);
+    let claimed = claim(&environment, "witness/failedOnBaseline");
+    assert_eq!(claimed["kind"], "unbuilt");
+}
 
 /// Name, version and checksum of a package of this workspace, which is in cargo's cache.
 fn locked(name: &str) -> (String, String) {
