@@ -15,6 +15,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certification::{Account, Certification, MutantFate};
 use flightproof_certifier::claim::Inputs;
 use flightproof_certifier::generated::Regenerated;
+use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::verify::{ExpectedSubject, open};
 use flightproof_certifier::witness::Witness;
@@ -181,10 +182,15 @@ fn account(
     let witness = order.witness()?;
     check_witness(args, &witness, inputs)?;
     let unpacked = paws::read(&captured.archive)?;
-    let tree: Tree<'_> = unpacked
-        .files()
-        .map(|(entry, bytes)| (&entry.path, bytes))
-        .collect();
+    let narrowed = inputs.capture.narrowed.as_ref();
+    let narrowing = narrowed.map(|claim| Narrowing::new(claim.paths.clone()));
+    let narrowing = narrowing.transpose()?;
+    let files = unpacked.files().map(|(entry, bytes)| (&entry.path, bytes));
+    let flew = |path: &RelPath| narrowing.as_ref().is_none_or(|part| part.admits(path));
+    let tree: Tree<'_> = files.filter(|(path, _)| flew(path)).collect();
+    // A suite's tests are the baseline's; what is drawn for them is no part of the account.
+    let baseline = tree.before(&captured.changes);
+    let witness = witness.found(&baseline, &captured.changes, &[0; 32])?;
     // Which text a mutant has follows from the change alone; entropy only names its selector.
     let made = Regenerated::claimed(&inputs.mutation.lines.generated);
     let machine = Certification::beside(made, captured, &tree, &witness, [0; 32])
@@ -205,9 +211,16 @@ fn check_witness(args: &ReviewArgs, witness: &Witness, inputs: &Inputs) -> Resul
     };
     let found = match opening {
         Some(opening) => witness.commitment(&opening.secrets.salt)? == claim.commitment,
+        // What was generated, and the programs of a suite, are in no file.
         None => {
-            let shape = (witness.cases().len() as u64, witness.is_public());
-            shape == (claim.cases, claim.public)
+            let generated = claim.differential.as_ref().map(|claim| claim.generated);
+            let written = match claim.suite {
+                Some(_) => 0,
+                None => claim.cases.saturating_sub(generated.unwrap_or(0)),
+            };
+            let kinds = (witness.suite().is_some(), witness.differential().is_some());
+            kinds == (claim.suite.is_some(), generated.is_some())
+                && (witness.cases().len() as u64, witness.is_public()) == (written, claim.public)
         }
     };
     match found {

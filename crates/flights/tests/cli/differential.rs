@@ -4,6 +4,7 @@
 use crate::environment::{Environment, Run, workspace};
 use crate::lines::claim;
 use crate::recertify::recertify;
+use crate::review::review_under;
 use crate::verify::{POLICY, verify};
 use serde_json::{Value, json};
 use std::fs;
@@ -66,6 +67,18 @@ fn a_change_that_differs_only_where_declared_is_certified_as_what_it_is() {
     // Whoever has the opening draws the same inputs again.
     let run = recertify(&environment, &key, &["--witness", &witness]);
     assert_eq!(run.code, 0, "{}", run.text);
+    // Whoever reviews has the file alone.
+    for opened in [true, false] {
+        if !opened {
+            fs::remove_file(environment.path("out/opening.json")).unwrap();
+        }
+        let run = review_under(&environment, &["--witness", &witness]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(run.stdout.contains(" mutants\n"), "{}", run.text);
+    }
+    let pricing = workspace().join("flights/witness/pricing.json");
+    let run = review_under(&environment, &["--witness", pricing.to_str().unwrap()]);
+    assert_eq!(run.code, 13, "{}", run.text);
 }
 
 #[test]

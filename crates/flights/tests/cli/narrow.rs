@@ -1,6 +1,7 @@
 //! Flights of a part of a tree.
 
-use crate::environment::Environment;
+use crate::environment::{Environment, workspace};
+use crate::review::review_under;
 use crate::verify::{POLICY, verify};
 use flightproof_core::Bytes;
 use insta::assert_snapshot;
@@ -84,6 +85,35 @@ fn a_narrowed_flight_keeps_both_digests_and_needs_a_policy_that_allows_it() {
     let lenient = POLICY.replace("\"waivers_max\"", "\"narrowed\":true,\"waivers_max\"");
     environment.write("policy.json", &lenient);
     assert_eq!(verify(&environment, &key, "program", &[]).code, 0);
+}
+
+/// What a file that did not fly takes in is no part of what did.
+#[test]
+fn a_review_looks_at_what_flew() {
+    let environment = Environment::with_pricing();
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let taker = "const N: &str = include_str!(\"../src/notes.csv\");\n";
+    let files = [file("tools/x.rs", taker), file("src/notes.csv", "1\n")];
+    environment.candidate("tools", &files.into());
+    environment.git(&["merge", "--quiet", "--ff-only", "tools"]);
+    let fixed = workspace().join("fixtures/pricing/candidate/src/main.rs");
+    let fixed = fs::read_to_string(fixed).unwrap();
+    let files = [file("src/main.rs", &fixed), file("src/notes.csv", "2\n")];
+    environment.candidate("noted", &files.into());
+    let run = environment.certify("noted", &PROGRAM);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let lenient = POLICY.replace("\"waivers_max\"", "\"narrowed\":true,\"waivers_max\"");
+    environment.write("policy.json", &lenient);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let witness = ["--witness", witness.to_str().unwrap(), "--format", "json"];
+    let shown = review_under(&environment, &witness).json();
+    let notes = shown["files"].as_array().unwrap().iter();
+    let mut notes = notes.filter(|file| file["path"] == "src/notes.csv");
+    let lines = notes.next().unwrap()["lines"].as_array().unwrap().clone();
+    assert!(
+        lines.iter().any(|line| line["class"] == "data"),
+        "{lines:?}"
+    );
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Suites: the baseline's own tests judge, laid over the candidate's.
 
-use crate::environment::{Environment, Run};
+use crate::environment::{Environment, Run, workspace};
 use crate::lines::claim;
 use crate::recertify::recertify;
+use crate::review::review_under;
 use crate::verify::{POLICY, verify};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::fs;
 
 const LIBRARY: &str = "//! Prices.\n\n/// What a number of units costs, in cents.\n\
     pub fn total(quantity: u64) -> u64 {\n    let price = quantity * 250;\n    \
@@ -91,6 +93,18 @@ fn the_tests_of_a_library_judge_a_change_of_it_and_the_certificate_says_what_tha
         &["--witness", witness.to_str().unwrap()],
     );
     assert_eq!(run.code, 0, "{}", run.text);
+    // Whoever reviews has the file alone.
+    for opened in [true, false] {
+        if !opened {
+            fs::remove_file(environment.path("out/opening.json")).unwrap();
+        }
+        let run = review_under(&environment, &["--witness", witness.to_str().unwrap()]);
+        assert_eq!(run.code, 0, "{}", run.text);
+        assert!(run.stdout.contains(" mutants\n"), "{}", run.text);
+    }
+    let pricing = workspace().join("flights/witness/pricing.json");
+    let run = review_under(&environment, &["--witness", pricing.to_str().unwrap()]);
+    assert_eq!(run.code, 13, "{}", run.text);
     // Code that no test comes across is not shown to be right.
     let more = rewritten()
         + "\n/// Half of it.\npub fn half(quantity: u64) -> u64 {\n    total(quantity) / 2\n}\n";
