@@ -152,6 +152,11 @@ pub struct Waiver {
 pub const TO_FILL_IN: &str = "REPLACE: ";
 
 impl Waiver {
+    /// Whether it accepts a mutant or place of this id, in a file of this digest.
+    pub(crate) fn accepts(&self, id: &str, source: Digest) -> bool {
+        self.source == source && self.mutant == id
+    }
+
     /// The object that waives a mutant or place, but for its reason, in ASCII and on one line.
     pub fn to_paste(mutant: &str, source: Digest) -> String {
         let quoted = |text: &str| {
@@ -317,12 +322,12 @@ impl Witness {
     pub fn refuse_if_inside(
         &self,
         tree: &Tree<'_>,
+        changes: &[Change],
         place: Option<&RelPath>,
     ) -> Result<(), CertifierError> {
         if self.public {
             return Ok(());
         }
-        changes: &[Change],
         let driver = match &self.target {
             Target::Driver {
                 text: Some(text), ..

@@ -82,12 +82,12 @@ pub struct SilentLine {
 impl Certification<'_> {
     /// What is known so far.
     pub fn account(&self) -> Account {
-        let waived = |id: &str| self.waivers.iter().any(|waiver| waiver.mutant == id);
+        let waived = |id: &str, source| self.waivers.iter().any(|w| w.accepts(id, source));
         let mutants = self.plan.mutants.iter().enumerate().map(|(index, mutant)| {
             let fate = match self.fates.get(&index) {
                 _ if !mutant.viable => MutantFate::Unviable,
                 Some(Fate::Killed(kill)) => MutantFate::Killed(kill.name()),
-                Some(Fate::Survived) if waived(&mutant.id) => MutantFate::Waived,
+                Some(Fate::Survived) if waived(&mutant.id, mutant.source) => MutantFate::Waived,
                 Some(Fate::Survived) if self.comparison.equivalent.contains(&index) => {
                     MutantFate::Equivalent
                 }
@@ -118,7 +118,7 @@ impl Certification<'_> {
                 &place.file,
                 place.line,
                 place.why.name(),
-                waived(&place.id()),
+                waived(&place.id(), place.source),
             );
             silent.insert((place.file.clone(), place.line), found);
         }

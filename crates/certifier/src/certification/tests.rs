@@ -1,5 +1,6 @@
 use super::*;
 use crate::claim::BaselineResult;
+use crate::mutation::{Silence, Unjudged};
 use flightproof_core::CommitId;
 use flightproof_evidence::{BuildRecord, Change, Ending, FileState};
 
@@ -106,6 +107,38 @@ impl World<'_> {
         self.runs += 1;
         self.log.push(run.selector.map(crate::mutation::selected));
         Told::Ran(observation(stdout, run.selector.is_some()))
+    }
+}
+
+#[test]
+fn an_account_calls_waived_what_the_judge_takes_as_waived() {
+    let (captured, witness) = (captured(), witness());
+    let source = captured.changes[0].path.clone();
+    let tree: Tree<'_> = [(&source, NEW.as_bytes())].into_iter().collect();
+    let mut machine = Certification::new(&captured, &tree, &witness, [7; 32]).unwrap();
+    let place = Unjudged {
+        file: source.clone(),
+        line: 1,
+        why: Silence::CompiledData,
+        what: String::new(),
+        source: Digest::of(NEW.as_bytes()),
+    };
+    machine.plan.unjudged.insert(place.clone());
+    machine.fates.insert(0, Fate::Survived);
+    let of = |mutant: &str, source: Digest| Waiver {
+        mutant: mutant.to_owned(),
+        source,
+        reason: "why".to_owned(),
+    };
+    let id = machine.plan.mutants[0].id.clone();
+    // One of another text of the file is for something else.
+    for (text, fate) in [(NEW, MutantFate::Waived), (OLD, MutantFate::Survived)] {
+        let digest = Digest::of(text.as_bytes());
+        machine.waivers = vec![of(&id, digest), of(&place.id(), digest)];
+        let account = machine.account();
+        assert_eq!(account.mutants[0].fate, fate);
+        let waived = account.silent.iter().any(|silent| silent.waived);
+        assert_eq!(waived, fate == MutantFate::Waived);
     }
 }
 

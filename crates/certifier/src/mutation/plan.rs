@@ -305,7 +305,7 @@ impl MutationPlan {
     /// Whether a waiver is for a place that no mutant can judge.
     pub fn is_unjudged(&self, waiver: &Waiver) -> bool {
         let mut places = self.unjudged.iter();
-        places.any(|place| waiver.source == place.source && waiver.mutant == place.id())
+        places.any(|place| waiver.accepts(&place.id(), place.source))
     }
 
     /// Whether no changed line is code of the program: there is nothing to mutate.

@@ -223,7 +223,7 @@ impl Trial<'_> {
     /// `UNJUDGED_CODE`.
     pub fn unjudged(&self) -> Result<(), Refusal> {
         let open = self.plan.unjudged.iter();
-        let open = open.filter(|u| !self.waivers.iter().any(|w| accepts(w, u)));
+        let open = open.filter(|u| !self.waivers.iter().any(|w| w.accepts(&u.id(), u.source)));
         let open: Vec<&Unjudged> = open.collect();
         let Some(first) = open.first() else {
             return Ok(());
@@ -332,7 +332,7 @@ impl Trial<'_> {
             if self.plan.is_unjudged(waiver) {
                 continue;
             }
-            let fits = |m: &Mutant| m.id == waiver.mutant && m.source == waiver.source;
+            let fits = |m: &Mutant| waiver.accepts(&m.id, m.source);
             let mut survivors = survivors.iter().copied();
             let found = survivors.find(|i| self.plan.mutants.get(*i).is_some_and(fits));
             if !found.is_some_and(|index| waived.insert(index)) {
@@ -388,10 +388,6 @@ fn with_waivers(mut refusal: Refusal, waivers: impl Iterator<Item = String>) -> 
         0 => refusal,
         more => refusal.with_notes([format!("and {more} more")]),
     }
-}
-
-fn accepts(waiver: &Waiver, unjudged: &Unjudged) -> bool {
-    waiver.source == unjudged.source && waiver.mutant == unjudged.id()
 }
 
 /// With no mutant selected the program must be the candidate.
