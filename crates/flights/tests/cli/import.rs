@@ -3,6 +3,7 @@
 use crate::environment::{Environment, Run, workspace};
 use crate::verify::POLICY;
 use flightproof_certifier::key::PublicKey;
+use flightproof_core::Digest;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -130,6 +131,14 @@ fn what_is_in_the_way_is_said_in_one_line_with_a_hint() {
     git(&home, &["checkout", "-q", "--", "."]);
     let run = import(&environment, &["--uncertified-i-know", "--grant", "docs"]);
     assert_says(&run, 10, &["importer/PATH_NOT_GRANTED: src/main.rs"]);
+    // What says something of the commit is in the log, under the name that it would be let in by.
+    assert_eq!(environment.logged(), ["refused"]);
+    let log = environment.flights(&["cert", "log", "show", "--format", "json"]);
+    let entry = log.json()["entries"][0].clone();
+    let bundle = Digest::of(&fs::read(environment.path("c.bundle")).unwrap());
+    assert_eq!(entry["repository"], "repo");
+    assert_eq!(entry["candidate"], format!("bundle {bundle}"));
+    assert_eq!(entry["event"]["code"], "importer/PATH_NOT_GRANTED");
     assert_eq!(git(&home, &["status", "--porcelain"]), "");
 }
 
@@ -213,9 +222,17 @@ fn a_certificate_lets_in_exactly_what_it_was_made_for() {
     let said = "flights/CERTIFICATE_DIFFERS: repository: certified repo, asked another";
     assert_says(&by(&ours, &["--name", "another"]), 13, &[said]);
     assert_eq!(git(&home, &["rev-parse", "main"]), baseline);
-    assert_eq!(environment.logged(), ["certified", "admitted"]);
+    let logged = [
+        "certified",
+        "admitted",
+        "refused",
+        "refused",
+        "refused",
+        "refused",
+    ];
+    assert_eq!(environment.logged(), logged);
     assert_says(&by(&ours, &[]), 0, &["ADMITTED", "  certificate "]);
-    assert_eq!(environment.logged(), ["certified", "admitted", "admitted"]);
+    assert_eq!(environment.logged()[logged.len()..], ["admitted"]);
     let rows = environment.flights(&["ledger", "export"]);
     assert!(!rows.stdout.contains("uncertified"), "{}", rows.text);
     assert_eq!(git(&home, &["status", "--porcelain"]), "");

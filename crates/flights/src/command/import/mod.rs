@@ -120,8 +120,24 @@ struct Order<'a> {
     rules: &'a RuleArgs,
 }
 
+/// Lands the commit. Refusals are in the log.
 fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
+    let mut asked = "no bundle".to_owned();
+    match land(args, &mut asked) {
+        Ok(report) => report.print(format),
+        Err(refusal) => {
+            let name = args.voucher.repository(args.repo);
+            return Err(log::refused("import", refusal, &name, &asked));
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+/// `asked` becomes what the log names: the bundle by its digest, as long as nobody has looked into it, and then
+/// the commit.
+fn land(args: &Order<'_>, asked: &mut String) -> Result<Report, Refusal> {
     let luggage = Luggage::read(args.files)?;
+    *asked = format!("bundle {}", Digest::of(luggage.parcel().bundle));
     let desk = Desk::open(args.repo)?;
     let mut ledger = ledger()?;
     let now = state::unix_seconds();
@@ -142,6 +158,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
         scratch: desk.work.path(),
     };
     let checked = check_bundle(&desk.git, &desk.host, &arrival)?;
+    *asked = checked.head().to_string();
     let clearance = signed(args, vouch::clear(args, &desk, &checked)?, &checked)?;
     let lease = take_lease(&mut ledger, &desk, args.branch)?;
     let clearance = clearance.under(lease.clone());
@@ -158,8 +175,7 @@ fn import(args: &Order<'_>, format: Format) -> Result<Exit, Refusal> {
     let name = args.voucher.repository(args.repo);
     let unlogged = log::moves(Some((clearance.head(), &name)));
     report.verdict.notes.extend(unlogged);
-    report.print(format);
-    Ok(Exit::Passed)
+    Ok(report)
 }
 
 /// The clearance of the commit with a signature, if one is asked for.
