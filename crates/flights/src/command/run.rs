@@ -518,16 +518,19 @@ impl Crew {
             };
         };
         let out = out.join(&plan.name);
-        let verdict = hand_out(flown, &order, key, &out)?;
-        write_mutants(&out, &progress.seen)?;
-        Ok(verdict)
+        hand_out(flown, &order, key, (&out, &progress.seen))
     }
 }
 
 /// Writes what a flight came to into a directory, and into the log.
-fn hand_out(flown: Flown, order: &Order, key: &dyn Signer, out: &Path) -> Result<Verdict, Refusal> {
+fn hand_out(
+    flown: Flown,
+    order: &Order,
+    key: &dyn Signer,
+    (out, seen): (&Path, &Seen),
+) -> Result<Verdict, Refusal> {
     let _out = flight::clear_out(out)?;
-    let verdict = match flown {
+    let mut verdict = match flown {
         Flown::Certified(ref proven) => {
             let certificate = flight::certify(proven, key)?;
             flight::write_certificate(out, &certificate, proven, key)?;
@@ -538,6 +541,8 @@ fn hand_out(flown: Flown, order: &Order, key: &dyn Signer, out: &Path) -> Result
             Verdict::refused(stage, &refusal)
         }
     };
+    let unwritten = write_mutants(out, seen).err();
+    verdict.notes.extend(unwritten.map(flight::unwritten));
     flight::write_verdict(out, &verdict)?;
     Ok(verdict)
 }
