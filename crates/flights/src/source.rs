@@ -50,6 +50,25 @@ pub fn revisions(source: &PlanSource, name: &str) -> (String, String, String) {
     }
 }
 
+/// What a repository is called that nobody named, and whose directory has no name.
+pub(crate) const UNNAMED: &str = "repository";
+
+/// What a repository is called that nobody named.
+pub(crate) fn directory_name(repository: &Path) -> String {
+    let path = repository.canonicalize().ok();
+    let name = path.as_deref().and_then(Path::file_name);
+    name.map_or_else(
+        || UNNAMED.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// The path of a file relative to a directory that it lies in.
+pub(crate) fn place_inside(file: &Path, directory: &Path) -> Option<RelPath> {
+    let (file, directory) = (file.canonicalize().ok()?, directory.canonicalize().ok()?);
+    RelPath::new(file.strip_prefix(directory).ok()?.to_str()?).ok()
+}
+
 /// A repository's name by its directory; the one that holds the plan is at no name.
 fn named(repository: &Path) -> String {
     let name = repository.file_name().map(|name| name.to_string_lossy());

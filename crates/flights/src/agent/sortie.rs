@@ -20,7 +20,7 @@ use flightproof_certifier::key::Signer;
 use flightproof_certifier::policy::{MAX_POLICY_BYTES, Policy};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Bytes, CommitId, Digest, MicroUsd, Moment, Refusal, RelPath, escape};
+use flightproof_core::{Bytes, CommitId, Digest, MicroUsd, Moment, Refusal, escape};
 use flightproof_importer::Checkout;
 use flightproof_ledger::{Cap, Ledger, Scope};
 use serde::{Deserialize, Serialize};
@@ -273,9 +273,9 @@ fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refus
             baseline,
         } => {
             let repository = root.join(repository);
-            let place = place_inside(&witness, &repository);
+            let place = source::place_inside(&witness, &repository);
             (
-                label_of(&repository),
+                source::directory_name(&repository),
                 baseline.clone(),
                 work.map(|_| Laid { repository }),
                 place,
@@ -289,7 +289,7 @@ fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refus
             let folder = root.join(baseline);
             let lay = |work: &WorkDirectory| source::lay_baseline(&folder, &plan.name, work.path());
             let laid = work.map(lay).transpose()?;
-            let place = place_inside(&witness, &folder);
+            let place = source::place_inside(&witness, &folder);
             (plan.name.clone(), source::BASELINE.to_owned(), laid, place)
         }
     };
@@ -302,17 +302,6 @@ fn order(asked: &Asked<'_>, work: Option<&WorkDirectory>) -> Result<Order, Refus
     order.source = laid;
     order.witness_place = place;
     Ok(order)
-}
-
-fn label_of(repository: &Path) -> String {
-    let name = repository.canonicalize().ok();
-    let name = name.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
-    name.unwrap_or_else(|| "repository".to_owned())
-}
-
-fn place_inside(file: &Path, directory: &Path) -> Option<RelPath> {
-    let (file, directory) = (file.canonicalize().ok()?, directory.canonicalize().ok()?);
-    RelPath::new(file.strip_prefix(directory).ok()?.to_str()?).ok()
 }
 
 /// What the plan demands of every attempt, and what it lacks for it.

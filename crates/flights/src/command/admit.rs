@@ -1,10 +1,10 @@
 //! `flights admit`: the second statement, and the branch.
 
 use super::cert::{BesideArgs, envelope, policy, public_keys};
-use super::certify::directory_name;
 use super::input;
 use super::key::{self, SignerArgs};
 use crate::show::{self, Format};
+use crate::source::directory_name;
 use crate::{flight, log, state};
 use clap::Args;
 use flightproof_certifier::CertifierCode;

@@ -10,7 +10,7 @@ use crate::flight::{self, Flown, Host, Lack, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
-use crate::source::Laid;
+use crate::source::{Laid, UNNAMED, directory_name, place_inside};
 use crate::{log, registry, state};
 use clap::Args;
 use flightproof_certifier::CertifierCode;
@@ -25,8 +25,6 @@ use flightproof_core::{Code as _, Digest, Exit, Moment, Refusal, RelPath, Verdic
 use flightproof_evidence::Change;
 use std::path::{Path, PathBuf};
 
-/// What a repository without a name is called.
-const UNNAMED: &str = "repository";
 /// Most files that are gone and named.
 const MAX_GONE: usize = 5;
 /// Most bytes of a text that a mutant changes.
@@ -531,19 +529,4 @@ fn order(args: &CertifyArgs) -> Result<Order, Refusal> {
     }
     order.admit = args.flight.admit.clone();
     Ok(order)
-}
-
-/// The path of a file relative to a directory that it lies in.
-fn place_inside(file: &Path, directory: &Path) -> Option<RelPath> {
-    let (file, directory) = (file.canonicalize().ok()?, directory.canonicalize().ok()?);
-    RelPath::new(file.strip_prefix(directory).ok()?.to_str()?).ok()
-}
-
-/// What a repository is called that nobody named.
-pub(super) fn directory_name(repo: &Path) -> String {
-    let name = repo
-        .canonicalize()
-        .ok()
-        .and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
-    name.unwrap_or_else(|| UNNAMED.to_owned())
 }

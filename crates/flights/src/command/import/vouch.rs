@@ -3,6 +3,7 @@
 use super::super::{bundle, cert, input, key};
 use super::Order;
 use crate::FlightsCode;
+use crate::source::directory_name;
 use clap::Args;
 use flightproof_certifier::certificate::Admission;
 use flightproof_certifier::dsse::MAX_ENVELOPE_BYTES;
@@ -52,7 +53,8 @@ impl VoucherArgs {
 
     /// The name of the repository that is in a folder.
     pub(super) fn repository(&self, folder: &Path) -> String {
-        self.name.clone().unwrap_or_else(|| named(folder))
+        let name = self.name.clone();
+        name.unwrap_or_else(|| directory_name(folder))
     }
 }
 
@@ -144,14 +146,4 @@ fn hold_against(
         }
     }
     Ok(())
-}
-
-/// The name a repository has by its directory.
-fn named(repo: &Path) -> String {
-    let path = repo.canonicalize().ok();
-    let name = path.as_deref().and_then(Path::file_name);
-    name.map_or_else(
-        || "repository".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
 }
