@@ -314,6 +314,11 @@ impl<'a> Certification<'a> {
         }
     }
 
+    /// Whether there is no question left. Says it without making one.
+    pub fn is_done(&self) -> bool {
+        self.step == Step::Done
+    }
+
     /// The gate that the next answer counts for.
     pub fn gate(&self) -> Gate {
         match &self.step {

@@ -446,7 +446,7 @@ impl Flight<'_> {
     }
 
     fn gate_passed(&mut self, gate: Gate, machine: &Certification<'_>, asked: &mut u32) {
-        if machine.gate() == gate && machine.ask().is_some() {
+        if machine.gate() == gate && !machine.is_done() {
             return;
         }
         self.progress.done(match gate {
