@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Largest `.crate` file: what the registry itself accepts is 10 MiB, exceptions are larger.
-const MAX_CRATE: u64 = 64 * 1024 * 1024;
+/// Largest `.crate` file: that of the archive they travel in. What the registry itself accepts is 10 MiB,
+/// exceptions are larger.
+const MAX_CRATE: u64 = paws::MAX_FILE_BYTES;
 
 /// One dependency with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,19 +75,37 @@ pub fn ship(crates: &[CachedCrate]) -> Result<Shipment, SessionError> {
 /// `registry/cache/<registry>` in cargo's home).
 ///
 /// # Errors
-/// `CRATE_MISSING` with the names, `CRATE_MISMATCH` if a file has other bytes than the lock says.
+/// `CRATE_MISSING` with the names, `CRATE_MISMATCH` if a file has other bytes than the lock says,
+/// `DEPENDENCY_UNSUPPORTED` if they are more than one archive holds.
 pub fn find(
     cache_dirs: &[PathBuf],
     wanted: &[CrateFile],
 ) -> Result<Vec<CachedCrate>, SessionError> {
+    find_within(cache_dirs, wanted, paws::MAX_ARCHIVE_BYTES)
+}
+
+fn find_within(
+    cache_dirs: &[PathBuf],
+    wanted: &[CrateFile],
+    most: u64,
+) -> Result<Vec<CachedCrate>, SessionError> {
     let mut found = Vec::with_capacity(wanted.len());
     let mut missing = Vec::new();
+    let mut left = most;
     for file in wanted {
         match find_one(cache_dirs, file)? {
-            Some(bytes) => found.push(CachedCrate {
-                file: file.clone(),
-                bytes,
-            }),
+            Some(bytes) => {
+                left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+                    SessionCode::DependencyUnsupported.refuse(format_args!(
+                        "{} packages of more than {most} bytes together",
+                        wanted.len()
+                    ))
+                })?;
+                found.push(CachedCrate {
+                    file: file.clone(),
+                    bytes,
+                });
+            }
             None => missing.push(escape(file.file_name(), 80)),
         }
     }
@@ -179,6 +198,25 @@ mod tests {
         fs::write(dir.path().join("a-1.0.0.crate"), "forged").unwrap();
         let refused = find(&[dir.path().to_owned()], &[wanted("a", b"new")]).unwrap_err();
         assert_eq!(refused.code, SessionCode::CrateMismatch);
+    }
+
+    #[test]
+    fn more_than_one_archive_holds_is_refused_before_it_is_packed() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = [dir.path().to_owned()];
+        let both = [wanted("a", b"one"), wanted("b", b"two")];
+        fs::write(dir.path().join("a-1.0.0.crate"), "one").unwrap();
+        fs::write(dir.path().join("b-1.0.0.crate"), "two").unwrap();
+        assert_eq!(find_within(&dirs, &both, 6).unwrap().len(), 2);
+        let refused = find_within(&dirs, &both, 5).unwrap_err();
+        assert_eq!(refused.code, SessionCode::DependencyUnsupported);
+        // One that no archive holds is not read at all.
+        let large = fs::File::create(dir.path().join("a-1.0.0.crate")).unwrap();
+        large.set_len(paws::MAX_FILE_BYTES + 1).unwrap();
+        let refused = find(&dirs, &both).unwrap_err();
+        assert_eq!(refused.code, SessionCode::CrateMismatch);
+        let limit = format!("at most {} bytes", paws::MAX_FILE_BYTES);
+        assert!(refused.detail.contains(&limit), "{}", refused.detail);
     }
 
     #[test]
