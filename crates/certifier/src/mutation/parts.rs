@@ -447,12 +447,11 @@ fn among_bits(before: &str, after: &str) -> bool {
         let left = left.is_some_and(|left| left.ends_with(|c| is_word(c) || c == ')'));
         left || after.starts_with(mark) && !after[1..].starts_with([mark, '='])
     };
+    let of_bits = |called: &str| OF_BITS.iter().any(|method| called.starts_with(method));
     ['&', '|', '^'].into_iter().any(joined)
         || after.starts_with(">>")
         || after.starts_with("<<")
-        || OF_BITS
-            .iter()
-            .any(|m| after.strip_prefix('.').is_some_and(|a| a.starts_with(m)))
+        || after.strip_prefix('.').is_some_and(of_bits)
 }
 
 #[cfg(test)]

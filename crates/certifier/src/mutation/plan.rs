@@ -299,6 +299,10 @@ impl MutationPlan {
         let programs = input.files.iter().filter(|f| f.role == FileRole::Program);
         let absent = programs.filter(|f| !reads(&f.path));
         chosen.absent.extend(absent.map(|f| f.path.clone()));
+        // It would come to the same plan.
+        if chosen.absent == self.chosen.absent && input.beside.len() == self.input.beside.len() {
+            return Ok(self.clone());
+        }
         Self::build(input, chosen)
     }
 
