@@ -73,6 +73,25 @@ fn directories_that_others_use_or_emptied_stay() {
 }
 
 #[test]
+fn a_changeset_in_memory_is_read_whole_or_not_at_all() {
+    let mut bytes = changeset(&base(), &target());
+    let wanted: Vec<_> = target()
+        .into_iter()
+        .filter(|(path, file)| base().get(path) != Some(file))
+        .map(|(path, (_, content))| (path, content))
+        .collect();
+    let read = paws::read_changeset(&bytes).unwrap();
+    let files = read.files();
+    let files: Vec<_> = files
+        .map(|(entry, content)| (entry.path.to_string(), content.to_vec()))
+        .collect();
+    assert_eq!(files, wanted);
+    *bytes.last_mut().unwrap() ^= 1;
+    let refused = paws::read_changeset(&bytes).unwrap_err();
+    assert_eq!(refused.code, ArchiveCode::PayloadHashMismatch);
+}
+
+#[test]
 fn a_file_of_the_largest_size_is_changed() {
     let largest = usize::try_from(paws::MAX_FILE_BYTES).unwrap();
     let of = |byte| Tree::from([("large".to_owned(), (false, vec![byte; largest]))]);
