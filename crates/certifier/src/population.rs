@@ -16,7 +16,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::rc::Rc;
 
 /// Version of the set of operators, on certificates.
-pub(crate) const OPERATOR_SET: &str = "rust-5";
+pub(crate) const OPERATOR_SET: &str = "rust-6";
 
 /// What mutants are made from.
 pub(crate) fn input(changes: &[Change], tree: &Tree<'_>, seed: [u8; 32]) -> MutationInput {

@@ -248,6 +248,15 @@ fn cases() -> Vec<Case> {
                 "{:1}".repeat(n)
             ))
         }),
+        rust("locals that nobody reads", 1_000, |n| {
+            new_file(format!(
+                "fn f() {{\n{}}}\n",
+                parts(n, |i| format!("let a{i} = g();\n"))
+            ))
+        }),
+        rust("locals that are ranges", 1_000, |n| {
+            new_file(format!("fn f() {{\n{}}}\n", "let x = a..a;\n".repeat(n)))
+        }),
         rust("parts of a text", 6_000, |n| {
             new_file(format!("fn f() {{ g(\"{}\"); }}\n", "a ".repeat(n)))
         }),

@@ -188,6 +188,37 @@ fn a_mask_that_masks_nothing_in_any_case_leaves_its_operand_alive() {
     let nothing = "main.rs:3:23 compound &= -> nothing";
     assert!(left.contains(nothing), "{left:#?}");
     assert_eq!(left_of(&masked("")), BTreeSet::new());
+    // A remainder by more than any case has, of a number without neighbours.
+    let wrapped = left_of(&masked(
+        "    let quantity = quantity % u64::from(u16::MAX);\n",
+    ));
+    let unwrapped = "main.rs:2:20 arithmetic % -> left operand";
+    assert!(wrapped.contains(unwrapped), "{wrapped:#?}");
+    let called = left_of(&masked(
+        "    let quantity = quantity.rem_euclid(u64::from(u16::MAX));\n",
+    ));
+    let unwrapped = "main.rs:2:20 logical rem_euclid -> left operand";
+    assert!(called.contains(unwrapped), "{called:#?}");
+}
+
+#[test]
+fn an_assertion_that_no_case_meets_is_left_out_unseen() {
+    let asserted =
+        |check: &str| format!("{check}    let price = quantity * 250;\n{FEE}    price\n");
+    for (check, place) in [
+        (
+            "    assert_ne!(quantity, u64::from(u16::MAX));\n",
+            "statement-delete",
+        ),
+        (
+            "    let () = assert!(quantity != u64::from(u16::MAX));\n",
+            "condition",
+        ),
+    ] {
+        let left = left_of(&asserted(check));
+        let out = |id: &String| id.contains(place) && id.ends_with("-> nothing");
+        assert!(left.iter().any(out), "{left:#?}");
+    }
 }
 
 #[test]

@@ -77,6 +77,36 @@ fn behaviour_in_constants_macros_and_patterns_of_several_choices_is_named() {
         ),
         (
             FEE,
+            "fn fee(c: u64) -> u64 {\n    c % size_of::<[u8; 7]>() as u64\n}\n",
+            &["src/lib.rs:2 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    cap::<Cap<7>>(c).all::<dyn T<A = [u8; 7]>>()\n}\n",
+            &["src/lib.rs:2 unjudged const-context"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(concat!(\"{:.\", 6, \"}\"), c);\n    c\n}\n",
+            &["src/lib.rs:2 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(\"{:.\\u{36}}\", c);\n    c\n}\n",
+            &["src/lib.rs:2 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(\"{c:.MOST$}\");\n    c\n}\n",
+            &["src/lib.rs:2 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(\"{c:.w$}\\n{{\", w = wide());\n    write!(a::<b, c>(), \"{}\", c);\n    c\n}\n",
+            &[],
+        ),
+        (
+            FEE,
             "fn fee(c: u64) -> u64 {\n    let k = const { 7 };\n    c + k\n}\n",
             &["src/lib.rs:2 unjudged const-context"],
         ),

@@ -88,11 +88,11 @@ impl Language {
     /// Version of the set of operators, on certificates.
     pub const fn operator_set(self) -> &'static str {
         match self {
-            Self::C => "c-2",
-            Self::Go => "go-2",
-            Self::JavaScript => "node-2",
-            Self::Python => "python-2",
-            Self::TypeScript => "typescript-2",
+            Self::C => "c-3",
+            Self::Go => "go-3",
+            Self::JavaScript => "node-3",
+            Self::Python => "python-3",
+            Self::TypeScript => "typescript-3",
         }
     }
 

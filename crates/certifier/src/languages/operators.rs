@@ -234,7 +234,8 @@ impl Finder<'_> {
         let (family, sides): (_, &[&str]) = match said.as_slice() {
             ["&&" | "||" | "??" | "and" | "or"] => (Operator::Logical, &["left", "right"]),
             ["&" | "|" | "^" | "&^"] => (Operator::Arithmetic, &["left", "right"]),
-            ["<<" | ">>" | ">>>"] => (Operator::Arithmetic, &["left"]),
+            // A remainder of what is smaller is that itself.
+            ["<<" | ">>" | ">>>" | "%"] => (Operator::Arithmetic, &["left"]),
             _ => return,
         };
         for side in sides {

@@ -298,6 +298,29 @@ fn comments_and_documentation_are_inert() {
 }
 
 #[test]
+fn a_remainder_becomes_what_it_is_of() {
+    for (language, path, text) in [
+        (C, "src/a.c", "int f(int n) {\n  return n % 7;\n}\n"),
+        (Python, "a.py", "def f(n):\n  return n % 7\n"),
+        (JavaScript, "a.js", "function f(n) {\n  return n % 7;\n}\n"),
+        (
+            TypeScript,
+            "a.ts",
+            "function f(n: number) {\n  return n % 7;\n}\n",
+        ),
+        (
+            Go,
+            "a.go",
+            "package a\n\nfunc f(n int) int {\n\treturn n % 7\n}\n",
+        ),
+    ] {
+        let ids = ids(language, path, None, text);
+        let whole = ids.iter().any(|id| id.ends_with("arithmetic n % 7 -> (n)"));
+        assert!(whole, "{ids:#?}");
+    }
+}
+
+#[test]
 fn the_mutants_of_c() {
     let old = "int f(int n) {\n  return n;\n}\n";
     let new = "int f(int n) {\n  if (n > 9 && !g(n)) n += 3;\n  return n * 2UL;\n}\n";

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use proc_macro2::TokenTree;
 use syn::spanned::Spanned;
 use syn::{Expr, Lit, Macro, RangeLimits};
 
-use super::choice::{asks, bounds, keeps};
+use super::choice::{asks, bounds, is_constant, keeps};
 use super::operator::Operator;
-use super::syntax::shown;
+use super::survey::Silence;
+use super::syntax::{KnownMacro, parsed_arguments, shown};
 use super::walker::{Offer, Walker};
 
 impl Walker<'_> {
@@ -76,11 +76,17 @@ impl Walker<'_> {
         }
     }
 
-    /// Widths and precisions in a format string cut and fill: one more and one less of each.
-    pub(super) fn widths(&mut self, node: &Macro, text: usize) {
+    /// Widths and precisions in a format string cut and fill: one more and one less of each. Where they
+    /// are not written as such, nothing judges them.
+    pub(super) fn widths(&mut self, node: &Macro, shape: &KnownMacro) {
         let span = node.span().byte_range();
-        let Some(literal) = format_string(node, text).filter(|_| self.wants(&span)) else {
+        if !self.wants(&span) {
             return;
+        }
+        let literal = match format_string(node, shape) {
+            Format::Absent => return,
+            Format::Made => return self.silence(span, Silence::Macro),
+            Format::Written(literal) => literal,
         };
         let written = self.slice(literal.clone()).to_owned();
         for number in numbers(&written) {
@@ -119,17 +125,48 @@ fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Lit(node) if matches!(node.lit, Lit::Int(_)))
 }
 
-/// The format string of a macro: the literal that is its argument of this number.
-fn format_string(node: &Macro, number: usize) -> Option<Range<usize>> {
-    let mut at = 0;
-    for token in node.tokens.clone() {
-        match token {
-            TokenTree::Punct(mark) if mark.as_char() == ',' => at += 1,
-            TokenTree::Literal(text) if at == number => return Some(text.span().byte_range()),
-            _ => {}
-        }
+/// What the format string of a macro is.
+#[derive(Debug, PartialEq, Eq)]
+enum Format {
+    /// It has none.
+    Absent,
+    /// It stands where it does, and its widths as its text has them.
+    Written(Range<usize>),
+    /// Another macro makes it, escapes write its widths, or constants give them.
+    Made,
+}
+
+fn format_string(node: &Macro, shape: &KnownMacro) -> Format {
+    let arguments = parsed_arguments(&node.tokens, shape).unwrap_or_default();
+    let Some(argument) = shape.text.and_then(|number| arguments.get(number)) else {
+        return Format::Absent;
+    };
+    let Expr::Lit(literal) = argument else {
+        return Format::Made;
+    };
+    let Lit::Str(text) = &literal.lit else {
+        return Format::Made;
+    };
+    let (value, written) = (text.value(), text.token().to_string());
+    match specs(&value) == specs(&written) && !has_constant_width(&value) {
+        true => Format::Written(text.span().byte_range()),
+        false => Format::Made,
     }
-    None
+}
+
+/// The numbers that cut and fill, as they stand.
+fn specs(text: &str) -> Vec<&str> {
+    let found = numbers(text).into_iter();
+    found.filter_map(|at| text.get(at)).collect()
+}
+
+/// Whether a width is the value of a constant: `{:.MOST$}`.
+fn has_constant_width(text: &str) -> bool {
+    text.match_indices('$').any(|(end, _)| {
+        let before = text.get(..end).unwrap_or_default();
+        let start = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        is_constant(before.get(start.len()..).unwrap_or_default())
+    })
 }
 
 /// The numbers behind a `:` in braces, without the zero that fills and without names of arguments.

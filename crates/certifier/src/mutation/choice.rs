@@ -166,7 +166,18 @@ pub(super) fn asks(name: &str) -> bool {
 }
 
 /// Methods whose answer may as well be what they are asked of, or an argument.
-const BOUNDING: &[&str] = &["min", "max", "clamp"];
+const BOUNDING: &[&str] = &[
+    "min",
+    "max",
+    "clamp",
+    "rem",
+    "rem_euclid",
+    "wrapping_rem",
+    "wrapping_rem_euclid",
+    "bitand",
+    "bitor",
+    "bitxor",
+];
 
 /// Whether a call bounds a value.
 pub(super) fn bounds(name: &str) -> bool {
@@ -278,6 +289,10 @@ impl Walker<'_> {
         });
         let mut words = None;
         for local in locals {
+            // Beyond the limit on mutants nothing is looked at: each look costs the length of its local.
+            if self.survey.overflow {
+                return;
+            }
             let Some(init) = local.init.as_ref().filter(|init| init.diverge.is_none()) else {
                 continue;
             };
@@ -289,8 +304,12 @@ impl Walker<'_> {
                     self.effect(start..value.end, EffectForm::Statement);
                 }
                 Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
-                    let within = block.span().byte_range();
-                    let words = words.get_or_insert_with(|| Words::of(self.slice(within)));
+                    let words = words.get_or_insert_with(|| {
+                        let braces = &block.brace_token.span;
+                        let within =
+                            braces.open().byte_range().start..braces.close().byte_range().end;
+                        Words::of(self.slice(within))
+                    });
                     if words.once(&plain(&name.ident)) {
                         self.effect(value, EffectForm::UnusedValue);
                     }

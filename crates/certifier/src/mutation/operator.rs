@@ -9,7 +9,7 @@ pub enum Operator {
     Equality,
     /// `&&` to `||` and back, and to either operand.
     Logical,
-    /// `+ - * / % & | ^ << >>` to their neighbours; `& | ^` to either operand, `<< >>` to the left one.
+    /// `+ - * / % & | ^ << >>` to their neighbours; `& | ^` to either operand, `% << >>` to the left one.
     Arithmetic,
     /// `+=` and the like to their neighbours; `&=`, `|=` and `^=` to `=` too, and where they are no
     /// statement, to nothing.

@@ -57,6 +57,9 @@ pub(super) struct Walker<'a> {
     pub(super) named: Option<Named>,
 }
 
+/// Macros that are statements for what they do, and leave no value.
+const FOR_EFFECT: &[&str] = &["assert", "assert_eq", "assert_ne", "eprint", "eprintln"];
+
 /// The names a type is written with.
 fn names_of(ty: &syn::Type) -> Vec<String> {
     match ty {
@@ -138,6 +141,15 @@ impl Walker<'_> {
             self.survey.hidden.push((span.clone(), why));
         }
         self.survey.silences.push((span, why));
+    }
+
+    /// Silences what a type holds beside types.
+    fn silence_within(&mut self, visit: impl FnOnce(&mut InType)) {
+        let mut inside = InType::default();
+        visit(&mut inside);
+        for (range, why) in inside.0 {
+            self.silence(range, why);
+        }
     }
 
     /// A statement or value that may be left out.
@@ -350,8 +362,8 @@ impl Walker<'_> {
         self.region(span.clone(), offer);
     }
 
-    /// An operator on bits, without what it does: a mask that masks nothing in any case.
-    fn without_bits(&mut self, node: &ExprBinary, span: &Range<usize>, own: &str) {
+    /// An operator on bits or a remainder, without what it does: a mask that masks nothing in any case.
+    fn without_operator(&mut self, node: &ExprBinary, span: &Range<usize>, own: &str) {
         let (left, right) = (("left", &*node.left), ("right", &*node.right));
         match bitwise(&node.op) {
             Some(Bitwise::Joins) => {
@@ -359,23 +371,31 @@ impl Walker<'_> {
             }
             // A distance in place of what is moved has mostly another type, and says no more.
             Some(Bitwise::Shifts) => self.sides(Operator::Arithmetic, span, own, &[left]),
-            Some(Bitwise::JoinsInto | Bitwise::ShiftsInto) => {
-                let place = (span.start, Reverse(span.end));
-                if self.survey.effects.contains_key(&place) {
-                    return;
-                }
-                let offer = Offer {
-                    operator: Operator::Compound,
-                    at: node.op.span().byte_range().start,
-                    original: own.to_owned(),
-                    replacement: "nothing".to_owned(),
-                    code: "()".to_owned(),
-                    own: None,
-                };
-                self.region(span.clone(), offer);
+            // A remainder of what is smaller is that itself.
+            None if matches!(node.op, BinOp::Rem(_)) => {
+                self.sides(Operator::Arithmetic, span, own, &[left]);
             }
+            Some(Bitwise::JoinsInto | Bitwise::ShiftsInto) => self.without_effect(node, span, own),
+            None if matches!(node.op, BinOp::RemAssign(_)) => self.without_effect(node, span, own),
             None => {}
         }
+    }
+
+    /// An assignment that is left out where it is no statement.
+    fn without_effect(&mut self, node: &ExprBinary, span: &Range<usize>, own: &str) {
+        let place = (span.start, Reverse(span.end));
+        if self.survey.effects.contains_key(&place) {
+            return;
+        }
+        let offer = Offer {
+            operator: Operator::Compound,
+            at: node.op.span().byte_range().start,
+            original: own.to_owned(),
+            replacement: "nothing".to_owned(),
+            code: "()".to_owned(),
+            own: None,
+        };
+        self.region(span.clone(), offer);
     }
 
     fn unary_delete(&mut self, node: &ExprUnary) {
@@ -448,11 +468,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
     }
     fn visit_type(&mut self, node: &'ast syn::Type) {
-        let mut inside = InType::default();
-        inside.visit_type(node);
-        for (range, why) in inside.0 {
-            self.silence(range, why);
-        }
+        self.silence_within(|inside| inside.visit_type(node));
     }
     fn visit_generics(&mut self, node: &'ast syn::Generics) {
         for parameter in node.const_params() {
@@ -462,9 +478,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         }
     }
     fn visit_generic_argument(&mut self, node: &'ast syn::GenericArgument) {
-        if let syn::GenericArgument::Const(value) = node {
-            self.silence(value.span().byte_range(), Silence::ConstContext);
-        }
+        self.silence_within(|inside| inside.visit_generic_argument(node));
     }
 
     fn visit_path(&mut self, node: &'ast syn::Path) {
@@ -485,10 +499,10 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             self.effect(expr.span().byte_range(), EffectForm::Statement);
         }
         // What a case compares of standard error, its witness says: what is written there is there
-        // for its effect.
+        // for its effect. And an assertion is a choice of which only one side is seen.
         if let Stmt::Macro(node) = node
             && self.purpose == Purpose::Gate
-            && standard_name(&node.mac.path).is_some_and(|n| ["eprint", "eprintln"].contains(&&*n))
+            && standard_name(&node.mac.path).is_some_and(|n| FOR_EFFECT.contains(&&*n))
         {
             self.effect(node.mac.span().byte_range(), EffectForm::Statement);
         }
@@ -707,7 +721,7 @@ impl<'ast> Visit<'ast> for Walker<'_> {
             let sides = [("left", &*node.left), ("right", &*node.right)];
             self.sides(Operator::Logical, &span, own, &sides);
         }
-        self.without_bits(node, &span, own);
+        self.without_operator(node, &span, own);
     }
     fn visit_expr_unary(&mut self, node: &'ast ExprUnary) {
         self.unary_delete(node);
@@ -809,9 +823,13 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         visit::visit_expr_path(self, node);
     }
     fn visit_expr_macro(&mut self, node: &'ast syn::ExprMacro) {
-        if standard_name(&node.mac.path).as_deref() == Some("format") {
+        let name = standard_name(&node.mac.path);
+        if name.as_deref() == Some("format") {
             let span = node.span().byte_range();
             self.instead(span, "an empty text", "::std::string::String::new()");
+        }
+        if self.purpose == Purpose::Gate && name.is_some_and(|n| n.starts_with("assert")) {
+            self.instead(node.span().byte_range(), "nothing", "()");
         }
         visit::visit_expr_macro(self, node);
     }
@@ -841,8 +859,8 @@ impl<'ast> Visit<'ast> for Walker<'_> {
         if name.as_deref() == Some("matches") {
             self.matched(node);
         }
-        if let Some(text) = known.as_ref().and_then(|shape| shape.text) {
-            self.widths(node, text);
+        if let Some(shape) = &known {
+            self.widths(node, shape);
         }
         let walked = known.and_then(|shape| {
             self.arguments(&shape, &node.tokens, name.as_deref().unwrap_or_default())

@@ -45,7 +45,7 @@ fn a_certificate_says_how_its_mutants_ran_and_a_policy_must_allow_the_language()
     let run = certify(&environment, "c", "candidate", &[]);
     assert_eq!(run.code, 0, "{}", run.text);
     assert_eq!(claim(&environment, "mutation/method"), "build-per-mutant");
-    assert_eq!(claim(&environment, "mutation/operatorSet"), "c-2");
+    assert_eq!(claim(&environment, "mutation/operatorSet"), "c-3");
     let gates = "\"lineage\",\"fence\",\"build\",\"correctness\",\"mutation\",\"determinism\"";
     let start = POLICY.find("\"lineage\"").unwrap();
     let end = POLICY.find("]").unwrap();

@@ -172,7 +172,7 @@ fn a_change_whose_every_mutant_is_noticed_passes_and_says_how() {
     let judgement = fly(1, "", &all, &honest).unwrap();
     assert!(judgement.gates.contains(&Gate::Mutation));
     let claim = &judgement.mutation;
-    assert_eq!(claim.operator_set, "python-2");
+    assert_eq!(claim.operator_set, "python-3");
     assert_eq!(claim.method, Some(MutationMethod::BuildPerMutant));
     assert!(claim.viable > 8 && claim.survived == 0, "{claim:?}");
     assert_eq!(claim.killed_by["value"], claim.viable);
