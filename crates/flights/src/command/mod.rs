@@ -136,7 +136,8 @@ enum Command {
     },
     /// Say what a refusal code means; without one, list all.
     Explain {
-        /// A code such as archive/PREFIX_CONFLICT, or a kind of UNJUDGED_CODE such as rebound.
+        /// A code such as archive/PREFIX_CONFLICT, a kind of UNJUDGED_CODE such as rebound, or the class of a
+        /// changed line such as inert.
         code: Option<String>,
     },
     /// Hold a release against the gate's policy, and sign its acceptance if nothing is missing.
@@ -172,7 +173,7 @@ impl Command {
             Self::Mutate(_) => "mutate",
             Self::Witness { .. } => "witness",
             Self::Refly(_) => "merge",
-            Self::Archive { .. } => "archive",
+            Self::Archive { command } => command.stage(),
             Self::Bundle { command } => command.stage(),
             Self::Import(args) => args.stage(),
             Self::Agent { command } => command.stage(),
@@ -277,7 +278,7 @@ fn dispatch(command: Command, form: Form, forms: &[Form]) -> Result<Exit, Refusa
             command: witness::WitnessCommand::Check(args),
         } => witness::check(&args, format),
         Command::Run(args) => run::run(&args, form),
-        Command::Archive { command } => Ok(archive::run(&command, format)),
+        Command::Archive { command } => archive::run(&command, format),
         Command::Agent { command } => agent::run(&command, format),
         Command::Spend { command } => spend::run(&command, format),
         Command::Ledger { command } => spend::ledger(&command, format),

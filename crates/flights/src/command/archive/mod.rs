@@ -7,9 +7,9 @@ use crate::FlightsCode;
 use crate::meter::Meter;
 use crate::show::{self, Format};
 use clap::{Args, Subcommand};
-use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Extraction, Names};
+use flightproof_archive::{ArchiveError, Choice, Extraction, Names};
 use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
-use flightproof_core::{Code as _, Exit, Refusal, RelPath};
+use flightproof_core::{Exit, Refusal, RelPath};
 use report::Report;
 use rustix::fs::FileType;
 use std::fs::File;
@@ -99,39 +99,26 @@ pub(super) struct ChoiceArgs {
     admit: Vec<String>,
 }
 
-/// Does what is asked and prints the verdict, a refusal included.
-pub(super) fn run(command: &ArchiveCommand, format: Format) -> Exit {
-    match act(command, format) {
-        Ok(()) => Exit::Passed,
-        Err(refusal) => {
-            show::refusal(stage(command), &refusal, format);
-            exit(&refusal)
+impl ArchiveCommand {
+    /// What is under way.
+    pub(super) fn stage(&self) -> &'static str {
+        match self {
+            Self::Pack { .. } => "pack",
+            Self::Changeset { .. } => "changeset",
+            Self::Inspect { .. } => "inspect",
+            Self::Verify { .. } => "verify",
+            Self::Extract { .. } => "extract",
+            Self::Apply { .. } => "apply",
+            Self::Recover { .. } => "recover",
         }
     }
 }
 
-/// What stands in the way of an archive is part of the question here, and so the answer is a
-/// verdict. Only a failing system is none.
-fn exit(refusal: &Refusal) -> Exit {
-    match refusal.exit() {
-        Exit::Environment if refusal.code() != ArchiveCode::Io.explanation().code => Exit::Refused,
-        other => other,
-    }
-}
-
-fn stage(command: &ArchiveCommand) -> &'static str {
-    match command {
-        ArchiveCommand::Pack { .. } => "pack",
-        ArchiveCommand::Changeset { .. } => "changeset",
-        ArchiveCommand::Inspect { .. } => "inspect",
-        ArchiveCommand::Verify { .. } => "verify",
-        ArchiveCommand::Extract { .. } => "extract",
-        ArchiveCommand::Apply { .. } => "apply",
-        ArchiveCommand::Recover { .. } => "recover",
-    }
-}
-
-fn act(command: &ArchiveCommand, format: Format) -> Result<(), Refusal> {
+/// Does what is asked and prints what came of it.
+///
+/// # Errors
+/// The archive's refusals, and those of files.
+pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refusal> {
     let report = match command {
         ArchiveCommand::Pack {
             dir,
@@ -162,11 +149,11 @@ fn act(command: &ArchiveCommand, format: Format) -> Result<(), Refusal> {
                 &report::recovery(&flightproof_archive::recover(dir)?),
                 format,
             );
-            return Ok(());
+            return Ok(Exit::Passed);
         }
     };
     report.print(format);
-    Ok(())
+    Ok(Exit::Passed)
 }
 
 fn pack(
