@@ -27,8 +27,27 @@ pub(crate) struct Finding {
 pub(crate) struct Place {
     /// Relative to the repository.
     pub(crate) file: String,
-    /// Line and column, from 1.
-    pub(crate) at: Option<(u32, u32)>,
+    /// Line, and column in characters if it is known: from 1.
+    pub(crate) at: Option<(u32, Option<u32>)>,
+}
+
+impl Place {
+    /// A place of a text, from its line and its column in bytes.
+    pub(crate) fn of(file: &str, (line, column): (u32, u32), text: Option<&str>) -> Self {
+        let before = (column as usize).saturating_sub(1);
+        let before = text.and_then(|text| text.get(..before));
+        let before = before.and_then(|before| u32::try_from(before.chars().count()).ok());
+        Self {
+            file: file.to_owned(),
+            at: Some((line, before.map(|before| before + 1))),
+        }
+    }
+}
+
+/// A line of a text, counted from 1.
+pub(crate) fn line_of(text: &str, line: u32) -> Option<&str> {
+    let at = (line as usize).checked_sub(1)?;
+    text.lines().nth(at)
 }
 
 /// Findings, and what they come to, as annotations.
@@ -38,7 +57,8 @@ pub(crate) fn github(findings: &[Finding], total: &str) -> String {
         if let Some(place) = &finding.place {
             properties.push(format!("file={}", property(&place.file)));
             if let Some((line, column)) = place.at {
-                properties.push(format!("line={line},col={column}"));
+                properties.push(format!("line={line}"));
+                properties.extend(column.map(|column| format!("col={column}")));
             }
         }
         properties.push(format!("title={}", property(&finding.title)));
@@ -95,6 +115,7 @@ pub(crate) fn sarif(findings: &[Finding]) -> Value {
                 "name": "flights", "version": env!("CARGO_PKG_VERSION"),
                 "rules": rules.into_values().collect::<Vec<_>>(),
             }},
+            "columnKind": "unicodeCodePoints",
             "results": results,
         }],
     })
@@ -103,7 +124,10 @@ pub(crate) fn sarif(findings: &[Finding]) -> Value {
 fn location(place: &Place) -> Value {
     let mut physical = json!({"artifactLocation": {"uri": place.file}});
     if let Some((line, column)) = place.at {
-        physical["region"] = json!({"startLine": line, "startColumn": column});
+        physical["region"] = json!({"startLine": line});
+        if let Some(column) = column {
+            physical["region"]["startColumn"] = column.into();
+        }
     }
     json!({"physicalLocation": physical})
 }
@@ -131,22 +155,24 @@ mod tests {
 
     #[test]
     fn a_finding_is_annotated_at_its_line_and_one_without_a_place_nowhere() {
-        let place = Place {
-            file: "src/a,b.rs".into(),
-            at: Some((5, 10)),
-        };
-        let findings = [found(Some(place)), found(None)];
+        let place = Place::of("src/a,b.rs", (5, 11), Some("    let ö = a < b;"));
+        let whole = Place::of("src/a.rs", (7, 3), None);
+        let findings = [found(Some(place)), found(None), found(Some(whole))];
         let text = github(&findings, "2 found");
         let lines: Vec<&str> = text.lines().collect();
         let at = "::error file=src/a%2Cb.rs,line=5,col=10,title=a%3A b::one%0Atwo 100%25";
         assert_eq!(lines[0], at);
         assert_eq!(lines[1], "::error title=a%3A b::one%0Atwo 100%25");
-        assert_eq!(lines[2], "::notice title=flights::2 found");
+        assert!(lines[2].starts_with("::error file=src/a.rs,line=7,title="));
+        assert_eq!(lines[3], "::notice title=flights::2 found");
         let document = sarif(&findings);
         let run = &document["runs"][0];
         let region = &run["results"][0]["locations"][0]["physicalLocation"]["region"];
         assert_eq!(region["startLine"], 5);
         assert_eq!(region["startColumn"], 10);
+        assert_eq!(run["columnKind"], "unicodeCodePoints");
+        let region = &run["results"][2]["locations"][0]["physicalLocation"]["region"];
+        assert_eq!(*region, json!({"startLine": 7}));
         assert_eq!(run["results"][1]["locations"], json!([]));
         assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), 1);
     }

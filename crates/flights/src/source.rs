@@ -50,6 +50,23 @@ pub fn revisions(source: &PlanSource, name: &str) -> (String, String, String) {
     }
 }
 
+/// Where the project that a plan belongs to has a file of the plan's candidate, if it has it.
+pub(crate) fn in_project(source: &PlanSource, root: &Path, file: &str) -> Option<String> {
+    let place = match source {
+        PlanSource::Git(git) => git.repository.join(file),
+        PlanSource::Trees(trees) => {
+            let mut places = [&trees.candidate, &trees.baseline]
+                .map(|folder| folder.join(file))
+                .into_iter();
+            places.find(|place| root.join(place).is_file())?
+        }
+        PlanSource::Crate(_) => return None,
+    };
+    let place = place.strip_prefix(".").unwrap_or(&place);
+    let place = RelPath::new(place.to_str()?).ok()?;
+    Some(place.to_string())
+}
+
 /// What a repository is called that nobody named, and whose directory has no name.
 pub(crate) const UNNAMED: &str = "repository";
 

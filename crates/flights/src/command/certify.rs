@@ -3,36 +3,29 @@
 use super::cert::envelope;
 use super::input;
 use super::key::{self, SignerArgs};
+use super::refused;
 use super::repository::Repository;
 use crate::FlightsCode;
-use crate::annotations::{self, Finding, Place};
+use crate::annotations;
 use crate::flight::{self, Flown, Host, Lack, Order, Parents, Proven, Seen};
 use crate::proof::not_proven;
 use crate::report::write_mutants;
 use crate::show::{self, Form, Format, Progress, Speak};
 use crate::source::{Laid, UNNAMED, directory_name, place_inside};
-use crate::{log, registry, state};
+use crate::{log, state};
 use clap::Args;
-use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
-use flightproof_certifier::certification::{MutantAccount, MutantFate};
 use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::key::{PublicKey, Signer};
 use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::objection;
-use flightproof_core::{Code as _, Digest, Exit, Moment, Refusal, RelPath, Verdict, escape};
+use flightproof_core::{Digest, Exit, Moment, Refusal, RelPath, Verdict, escape};
 use flightproof_evidence::Change;
 use std::path::{Path, PathBuf};
 
 /// Most files that are gone and named.
 const MAX_GONE: usize = 5;
-/// Most bytes of a text that a mutant changes.
-const MAX_TEXT: usize = 60;
-
-/// Most survivors in lines for people, as many as a refusal has waivers for: it says how many more there
-/// are. `mutation-report.json` has all.
-const MAX_SURVIVORS: usize = 24;
 
 /// `flights certify`.
 #[derive(Args)]
@@ -237,22 +230,11 @@ pub(super) fn run_with(
 }
 
 fn print(verdict: &Verdict, seen: &Seen, (out, form): (&Path, Form)) {
-    let survivors = match form {
-        Form::Human => survivors(verdict, seen),
-        _ => Vec::new(),
-    };
     match form {
-        Form::Human if !survivors.is_empty() => {
-            // A reader needs the code; the waivers are for whoever has made up their mind. What else
-            // there is to say stays.
-            let others = verdict.notes.iter().filter(|note| !note.starts_with('{'));
-            let told = Verdict {
-                notes: survivors.into_iter().chain(others.cloned()).collect(),
-                ..verdict.clone()
-            };
-            show::verdict(&told, Format::Human);
+        Form::Human => {
+            show::verdict(&refused::told(verdict, seen), Format::Human);
             let written = out.join("verdict.json");
-            if written.is_file() {
+            if written.is_file() && !refused::survivors(verdict, seen).is_empty() {
                 show::print(&format!(
                     "  waivers: to paste, those are the notes in {}",
                     input::shown(&written)
@@ -265,85 +247,10 @@ fn print(verdict: &Verdict, seen: &Seen, (out, form): (&Path, Form)) {
                 // The finding has the rest.
                 total.truncate(total.find('\n').unwrap_or(total.len()));
             }
-            annotations::print(&findings(verdict, seen), &total, form);
+            annotations::print(&refused::findings(verdict, seen), &total, form);
         }
         form => show::verdict(verdict, form.messages()),
     }
-}
-
-/// The mutants that survived, if the commit was refused for them.
-fn alive<'s>(verdict: &Verdict, seen: &'s Seen) -> Vec<&'s MutantAccount> {
-    let code = CertifierCode::MutantsSurvived.explanation().code;
-    let mutants = seen.account.iter().flat_map(|account| &account.mutants);
-    let alive = mutants.filter(|mutant| mutant.fate == MutantFate::Survived);
-    alive
-        .filter(|_| verdict.code.as_deref() == Some(code))
-        .collect()
-}
-
-/// Each line that a survivor is on, as the candidate has it, and below it what stood in its place.
-fn survivors(verdict: &Verdict, seen: &Seen) -> Vec<String> {
-    let (alive, mut lines) = (alive(verdict, seen), Vec::new());
-    let mut last = None;
-    for mutant in alive.iter().take(MAX_SURVIVORS) {
-        let place = (&mutant.file, mutant.line);
-        if last.replace(place) != Some(place) {
-            let text = line_of(&seen.changes, mutant);
-            let file = escape(mutant.file.as_str(), 200);
-            lines.push(format!("{file}:{}  {}", mutant.line, escape(text, 200)));
-        }
-        lines.push(format!(
-            "    {:<16} {} -> {}",
-            mutant.operator,
-            escape(&mutant.original, MAX_TEXT),
-            escape(&mutant.replacement, MAX_TEXT)
-        ));
-    }
-    lines
-}
-
-/// The line that a mutant is on, but for its indentation.
-fn line_of(changes: &[Change], mutant: &MutantAccount) -> String {
-    let mut changes = changes.iter();
-    let change = changes.find(|change| change.path == mutant.file);
-    let new = change.and_then(|change| change.new.as_ref());
-    let text = new.map(|new| String::from_utf8_lossy(&new.content).into_owned());
-    let at = (mutant.line as usize).saturating_sub(1);
-    let line = text.as_deref().and_then(|text| text.lines().nth(at));
-    line.unwrap_or_default().trim().to_owned()
-}
-
-/// Why a commit was refused: each mutant that survived at its place, anything else at none.
-fn findings(verdict: &Verdict, seen: &Seen) -> Vec<Finding> {
-    let code = verdict.code.as_deref().and_then(registry::find);
-    let Some(code) = code.map(|explanation| explanation.code) else {
-        return Vec::new();
-    };
-    let survivors: Vec<Finding> = alive(verdict, seen)
-        .into_iter()
-        .map(|mutant| Finding {
-            code,
-            title: format!("mutant survived: {}", mutant.operator),
-            text: format!(
-                "{} -> {}: no case noticed it",
-                escape(&mutant.original, MAX_TEXT),
-                escape(&mutant.replacement, MAX_TEXT)
-            ),
-            place: Some(Place {
-                file: mutant.file.to_string(),
-                at: Some((mutant.line, mutant.column)),
-            }),
-        })
-        .collect();
-    if !survivors.is_empty() {
-        return survivors;
-    }
-    vec![Finding {
-        code,
-        title: format!("refused at {}", verdict.stage),
-        text: show::human(verdict),
-        place: None,
-    }]
 }
 
 /// The repository's name on the certificate.

@@ -20,6 +20,7 @@ mod mutate;
 mod paper;
 mod reap;
 mod refly;
+mod refused;
 mod report;
 mod repository;
 mod review;

@@ -88,7 +88,7 @@ pub(super) fn run(args: &MutateArgs, form: Form) -> Result<Exit, Refusal> {
     })?;
     show::recovered(&host.recover()?);
     let report = survey.run(&host, &mut progress)?;
-    Ok(print(&report, repository.below.as_ref(), form))
+    Ok(print(&report, &repository, form))
 }
 
 fn survey(args: &MutateArgs, repository: &Repository) -> Result<Survey, Refusal> {
@@ -142,13 +142,14 @@ fn from_top(file: &RelPath, below: Option<&RelPath>) -> Result<RelPath, Refusal>
     RelPath::new(&whole).map_err(|fault| input::unreadable(Path::new(&whole), fault))
 }
 
-fn print(report: &Report, below: Option<&RelPath>, form: Form) -> Exit {
+fn print(report: &Report, repository: &Repository, form: Form) -> Exit {
     match form {
-        Form::Human => lines(report, below)
+        Form::Human => lines(report, repository.below.as_ref())
             .iter()
             .for_each(|line| show::print(line)),
         Form::Github | Form::Sarif => {
-            annotations::print(&survivors::findings(report), &total(report), form);
+            let findings = survivors::findings(report, &repository.top);
+            annotations::print(&findings, &total(report), form);
         }
         _ => show::print(&serde_json::to_string(report).unwrap_or_default()),
     }

@@ -12,7 +12,9 @@ pub(super) use results::{FORMS, PlanResult, Way, exit_of};
 use super::certify::image_id;
 use super::gate;
 use super::key::{self, SignerArgs};
+use super::refused;
 use crate::agent::{self, AgentPlan};
+use crate::annotations::Finding;
 use crate::flight::{self, Backend, Flown, Host, Order, Seen, Standing};
 use crate::plan::Plan;
 use crate::report::write_mutants;
@@ -397,6 +399,9 @@ impl Crew {
             }
         };
         board.ended(&label, failure.is_some());
+        let told = refused::told(&verdict, &progress.seen);
+        let survivors = refused::at_lines(&verdict, &progress.seen);
+        let survivors = self.in_project(path, survivors);
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = PlanResult {
             file: match name.strip_prefix("agent-").filter(|_| is_agents(path)) {
@@ -410,8 +415,26 @@ impl Crew {
             failure,
             milliseconds,
             stages: progress.stages,
+            told,
+            survivors,
         };
         (result, progress.seen)
+    }
+
+    /// Those of the findings in a plan's candidate whose files the project has, at their places there.
+    fn in_project(&self, path: &Path, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let plan = match findings.is_empty() {
+            true => None,
+            false => Plan::read(path).ok(),
+        };
+        findings.retain_mut(|finding| {
+            let found = finding.place.as_mut().zip(plan.as_ref());
+            found.is_some_and(|(place, plan)| {
+                let file = source::in_project(&plan.source, &self.root, &place.file);
+                file.map(|file| place.file = file).is_some()
+            })
+        });
+        findings
     }
 
     /// Flies a plan's file. Returns also why that was not expected, if it was not.

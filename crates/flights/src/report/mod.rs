@@ -17,7 +17,8 @@ use flightproof_certifier::certification::Account;
 use flightproof_core::{Digest, Verdict};
 use flightproof_evidence::{Attestation, Change};
 
-pub use mutants::{MUTATION_REPORT, write_mutants};
+pub use mutants::{MAX_MUTATION_REPORT, MUTATION_REPORT, Survivor, Written};
+pub use mutants::{read_mutants, survivor_lines, write_mutants};
 pub use page::page;
 
 /// Everything a report is about.

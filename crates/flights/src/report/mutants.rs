@@ -1,12 +1,15 @@
 //! The mutants of a flight in the schema of mutation-testing reports (version 2), which viewers of
 //! other tools read: <https://github.com/stryker-mutator/mutation-testing-elements>.
 
+use crate::annotations::line_of;
 use crate::flight::Seen;
 use crate::state;
 use flightproof_certifier::certification::{Account, MutantAccount, MutantFate};
-use flightproof_core::{Refusal, RelPath};
+use flightproof_core::{Refusal, RelPath, StrictError, escape, parse_strict};
 use flightproof_evidence::Change;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Name of the report in an output directory.
@@ -24,6 +27,144 @@ pub fn write_mutants(out: &Path, seen: &Seen) -> Result<(), Refusal> {
             state::write_file(&out.join(MUTATION_REPORT), report.as_bytes(), 0o644)
         }
     }
+}
+
+/// A mutant that no case noticed.
+pub struct Survivor<'a> {
+    /// The file.
+    pub file: &'a str,
+    /// Line, from 1.
+    pub line: u32,
+    /// The line's text.
+    pub text: String,
+    /// Its family.
+    pub operator: &'a str,
+    /// What stood there.
+    pub original: &'a str,
+    /// What stands there instead.
+    pub replacement: &'a str,
+}
+
+/// Most survivors in lines for people, as many as a refusal has waivers for: it says how many more there
+/// are. [`MUTATION_REPORT`] has all.
+const MAX_SURVIVORS: usize = 24;
+/// Most bytes of a text that a mutant changes.
+const MAX_TEXT: usize = 60;
+
+/// Each line that a survivor is on, as the candidate has it, and below it what stood in its place.
+pub fn survivor_lines<'a>(survivors: impl Iterator<Item = Survivor<'a>>) -> Vec<String> {
+    let (mut lines, mut last) = (Vec::new(), None);
+    for survivor in survivors.take(MAX_SURVIVORS) {
+        let place = (survivor.file, survivor.line);
+        if last.replace(place) != Some(place) {
+            lines.push(format!(
+                "{}:{}  {}",
+                escape(survivor.file, 200),
+                survivor.line,
+                escape(survivor.text.trim(), 200)
+            ));
+        }
+        lines.push(format!(
+            "    {:<16} {} -> {}",
+            escape(survivor.operator, MAX_TEXT),
+            escape(survivor.original, MAX_TEXT),
+            escape(survivor.replacement, MAX_TEXT)
+        ));
+    }
+    lines
+}
+
+/// What a report that was written says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Mutants that a case noticed.
+    pub killed: u64,
+    /// Mutants that compile and were tried.
+    pub tried: u64,
+    /// The lines of those that survived.
+    pub survivors: Vec<String>,
+}
+
+/// Reads a report, in the order of its places.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_mutants(bytes: &[u8]) -> Result<Written, StrictError> {
+    let document: Document = parse_strict(bytes, MAX_MUTATION_REPORT)?;
+    let all = || {
+        let files = document.files.iter();
+        files.flat_map(|(path, file)| file.mutants.iter().map(move |mutant| (path, file, mutant)))
+    };
+    let of = |words: &[&str]| {
+        let mutants = all().filter(|(.., mutant)| words.contains(&mutant.status.as_str()));
+        mutants.count() as u64
+    };
+    let survivors = all().filter(|(.., mutant)| mutant.status == "Survived");
+    let survivors = survivors.map(|(path, file, mutant)| {
+        let at = &mutant.location;
+        let text = line_of(&file.source, at.start.line).unwrap_or_default();
+        let original = stretch(text, at.start.column, at.end.column);
+        (path, mutant, text, original)
+    });
+    let survivors: Vec<_> = survivors.collect();
+    let lines = survivors
+        .iter()
+        .map(|(path, mutant, text, original)| Survivor {
+            file: path,
+            line: mutant.location.start.line,
+            text: (*text).to_owned(),
+            operator: &mutant.mutator_name,
+            original,
+            replacement: &mutant.replacement,
+        });
+    Ok(Written {
+        killed: of(&["Killed", "Timeout"]),
+        tried: of(&["Killed", "Timeout", "Survived", "Ignored"]),
+        survivors: survivor_lines(lines),
+    })
+}
+
+/// Largest report in bytes that is read: it holds every changed file that has mutants.
+pub const MAX_MUTATION_REPORT: usize = 64 << 20;
+
+/// What of a report is read.
+#[derive(Deserialize)]
+struct Document {
+    files: BTreeMap<String, File>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    source: String,
+    mutants: Vec<Mutant>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mutant {
+    mutator_name: String,
+    replacement: String,
+    status: String,
+    location: Location,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    start: Point,
+    end: Point,
+}
+
+#[derive(Deserialize)]
+struct Point {
+    line: u32,
+    column: u32,
+}
+
+/// The characters of a line from one column up to another, counted from 1.
+fn stretch(text: &str, start: u32, end: u32) -> String {
+    let length = end.saturating_sub(start) as usize;
+    let text = text.chars().skip((start as usize).saturating_sub(1));
+    text.take(length).collect()
 }
 
 fn tried(account: &Account) -> bool {
@@ -166,6 +307,13 @@ mod tests {
         };
         assert_eq!(place(0), ((2, 14), (2, 15)));
         assert_eq!(place(1), ((2, 5), (2, 18)));
+        let read = read_mutants(report.to_string().as_bytes()).unwrap();
+        assert_eq!((read.killed, read.tried), (1, 2));
+        let lines = [
+            "src/lib.rs:2  g(\"ö\", a < b)",
+            "    relational       g(\"ö\", a < b) -> <=",
+        ];
+        assert_eq!(read.survivors, lines);
     }
 
     #[test]

@@ -652,6 +652,14 @@ fn survivors_and_other_refusals_are_annotations_for_programs() {
     let place = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "src/main.rs");
     assert_eq!(place["region"]["startLine"], 31);
+    // What a refusal says of a line is told there.
+    environment.candidate_edit("constant", |text| {
+        text.replace("u64 = 250", "u64 = 200 + 50")
+    });
+    let run = environment.certify("constant", &["--format", "github"]);
+    let first = "::error file=src/main.rs,line=7,title=refused at ";
+    assert!(run.stdout.starts_with(first), "{}", run.text);
+    assert!(run.stdout.contains("UNJUDGED_CODE"), "{}", run.text);
     // What is at no line is told all the same.
     let run = environment.certify("no-such", &["--format", "github"]);
     assert_eq!(run.code, 2, "{}", run.text);

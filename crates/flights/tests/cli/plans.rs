@@ -328,6 +328,51 @@ fn another_end_than_the_plan_expects_fails_the_run() {
     );
 }
 
+/// Whoever reads a run sees as much of a refused commit as whoever certifies it.
+#[test]
+fn a_flight_that_was_refused_is_told_in_every_form_on_its_lines_and_with_its_own_hint() {
+    let environment = project();
+    let file = "root/fixtures/pricing/candidate/src/main.rs";
+    let honest = fs::read_to_string(environment.path(file)).unwrap();
+    let flown = |from: &str, to: &str| {
+        environment.write(file, &honest.replace(from, to));
+        let run = fly(&environment, &["--local", "--record"]);
+        assert_eq!(run.code, 10, "{}", run.text);
+        let told = |form: &str| fly(&environment, &["--format", form]);
+        (run.stdout, told)
+    };
+    let (human, told) = flown(
+        "    if quantity >= 100 {",
+        "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {",
+    );
+    let line = "src/main.rs:31  if quantity == 133_700 {\n     |       condition        quantity == 133_700 -> false\n";
+    assert!(human.contains(line), "{human}");
+    assert!(!human.contains("\"reason\""), "{human}");
+    let junit = told("junit").stdout;
+    assert!(
+        junit.contains("quantity == 133_700 -&gt; false\n"),
+        "{junit}"
+    );
+    let github = told("github").stdout;
+    let plan = "::error file=flights/pricing.toml,title=flight pricing::";
+    assert!(github.starts_with(plan), "{github}");
+    let place = "\n::error file=fixtures/pricing/candidate/src/main.rs,line=31,col=8,title=mutant survived%3A condition::quantity == 133_700 -> false";
+    assert!(github.contains(place), "{github}");
+    let sarif = told("sarif").json();
+    let second = &sarif["runs"][0]["results"][1];
+    assert_eq!(second["ruleId"], "certifier/MUTANTS_SURVIVED");
+    let region = &second["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 31);
+
+    let (human, told) = flown("+ 300", "+ 301");
+    let hint = "`flights witness check FILE --repo DIR`";
+    assert!(human.contains(hint), "{human}");
+    for form in ["junit", "github", "sarif"] {
+        let told = told(form).stdout;
+        assert!(told.contains(hint), "{told}");
+    }
+}
+
 #[test]
 fn a_canary_on_the_host_is_our_bug() {
     let environment = project();

@@ -1,10 +1,12 @@
 //! What nobody noticed: for people by file and function, for programs each at its place.
 
-use crate::annotations::{Finding, Place};
+use crate::annotations::{Finding, Place, line_of};
 use crate::show::count;
 use crate::survey::{Report, Tried};
 use flightproof_certifier::CertifierCode;
 use flightproof_core::{Code as _, RelPath, escape};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Most bytes of a text that a mutant changes.
 const MAX_TEXT: usize = 60;
@@ -88,7 +90,7 @@ pub(super) fn spread(report: &Report) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let functions = files.iter().map(|file| file.functions.len()).sum();
+    let functions: usize = files.iter().map(|file| file.functions.len()).sum();
     format!(
         "; {} not noticed, in {} of {}",
         report.counts.alive(),
@@ -97,8 +99,9 @@ pub(super) fn spread(report: &Report) -> String {
     )
 }
 
-/// Each as a finding at its place.
-pub(super) fn findings(report: &Report) -> Vec<Finding> {
+/// Each as a finding at its place in the files below the top.
+pub(super) fn findings(report: &Report, top: &Path) -> Vec<Finding> {
+    let mut read = BTreeMap::new();
     let finding = report.alive().map(|mutant| Finding {
         code: CertifierCode::MutantsSurvived.explanation().code,
         title: format!("mutant {}: {}", mutant.status, mutant.operator),
@@ -108,9 +111,11 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
             named(&mutant.function),
             reached(mutant)
         ),
-        place: Some(Place {
-            file: mutant.file.clone(),
-            at: Some((mutant.line, mutant.column)),
+        place: Some({
+            let text = read.entry(&mutant.file);
+            let text = text.or_insert_with(|| std::fs::read_to_string(top.join(&mutant.file)).ok());
+            let text = text.as_deref().and_then(|text| line_of(text, mutant.line));
+            Place::of(&mutant.file, (mutant.line, mutant.column), text)
         }),
     });
     finding.collect()
@@ -171,7 +176,6 @@ fn tally<'a>(mutants: impl Iterator<Item = &'a Tried>) -> String {
 mod tests {
     use super::*;
     use crate::survey::Counts;
-    use std::collections::BTreeMap;
 
     fn tried(place: (&str, u32, u32), function: &str, status: &'static str) -> Tried {
         Tried {
@@ -251,12 +255,16 @@ mod tests {
 
     #[test]
     fn programs_get_one_finding_for_each_at_its_place() {
-        let findings = findings(&report());
+        let top = tempfile::tempdir().unwrap();
+        std::fs::write(top.path().join("a.rs"), "\n\nö <\n").unwrap();
+        let findings = findings(&report(), top.path());
         assert_eq!(findings.len(), 4);
         let first = &findings[0];
         assert_eq!(first.code, "certifier/MUTANTS_SURVIVED");
         assert_eq!(first.title, "mutant survived: relational");
         assert_eq!(first.text, "< -> <= in outer: 2 reach it");
-        assert_eq!(first.place.as_ref().unwrap().at, Some((3, 4)));
+        assert_eq!(first.place.as_ref().unwrap().at, Some((3, Some(3))));
+        let last = findings[3].place.as_ref().unwrap();
+        assert_eq!((last.file.as_str(), last.at), ("b.rs", Some((1, None))));
     }
 }

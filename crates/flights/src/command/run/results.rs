@@ -59,6 +59,12 @@ pub(crate) struct PlanResult {
     /// Its name in a table, where it stands once for each way.
     #[serde(skip)]
     pub(crate) label: String,
+    /// What it said, as people read it.
+    #[serde(skip)]
+    pub(crate) told: Verdict,
+    /// The mutants that survived, each at its line where the project has the file.
+    #[serde(skip)]
+    pub(crate) survivors: Vec<Finding>,
 }
 
 #[derive(Serialize)]
@@ -156,35 +162,46 @@ fn row(result: &PlanResult, width: usize, columns: usize) -> String {
     if let Some(failure) = &result.failure {
         let _ = write!(
             text,
-            "\n     | {} at {}: {}{}\n     | hint: {}\n     | again: {}",
-            failure.code,
-            failure.stage,
-            failure.detail,
-            notes(&result.verdict),
-            failure.hint,
-            failure.again
+            "\n     | {} at {}: {}",
+            failure.code, failure.stage, failure.detail
+        );
+        for line in said(result, failure) {
+            let _ = write!(text, "\n     |   {line}");
+        }
+        let _ = write!(
+            text,
+            "\n     | hint: {}\n     | again: {}",
+            failure.hint, failure.again
         );
     }
     text
 }
 
 /// What a flight said that did not end as its plan expects: survivors, diagnostics, and its own hint.
-fn notes(verdict: &Verdict) -> String {
-    let shown = verdict.notes.iter().take(MAX_NOTES);
-    let mut text: String = shown
-        .map(|note| format!("\n     |   {}", plain(note)))
-        .collect();
-    if let Some(more @ 1..) = verdict.notes.len().checked_sub(MAX_NOTES) {
-        let _ = write!(text, "\n     |   and {more} more: see --format json");
+fn said(result: &PlanResult, failure: &Failure) -> Vec<String> {
+    let notes = &result.told.notes;
+    let mut lines: Vec<String> = notes.iter().take(MAX_NOTES).map(|n| plain(n)).collect();
+    if let Some(more @ 1..) = notes.len().checked_sub(MAX_NOTES) {
+        lines.push(format!("and {more} more: see --format json"));
     }
-    if let Some(hint) = verdict
-        .hint
-        .as_deref()
-        .filter(|_| !verdict.notes.is_empty())
-    {
-        let _ = write!(text, "\n     |   hint: {}", plain(hint));
+    if *notes != result.verdict.notes {
+        lines.push("waivers: to paste, those are the notes in --format json".to_owned());
     }
-    text
+    let hint = result.verdict.hint.as_deref();
+    let own = hint.filter(|hint| *hint != failure.hint);
+    lines.extend(own.map(|hint| format!("hint: {}", plain(hint))));
+    lines
+}
+
+/// What is told of a flight that failed, below its name.
+fn whole(result: &PlanResult, failure: &Failure) -> String {
+    let head = format!("{} at {}: {}", failure.code, failure.stage, failure.detail);
+    let end = [
+        format!("hint: {}", failure.hint),
+        format!("again: {}", failure.again),
+    ];
+    let lines = [head].into_iter().chain(said(result, failure)).chain(end);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Most notes of a flight below its row: a refusal has 24 and a line about the rest for each thing it tells.
@@ -237,12 +254,10 @@ fn junit(results: &[PlanResult]) -> String {
             Some(f) => {
                 let _ = writeln!(
                     text,
-                    ">\n<failure type=\"{}\" message=\"{}\">{}\nhint: {}\nagain: {}</failure>\n</testcase>",
+                    ">\n<failure type=\"{}\" message=\"{}\">{}</failure>\n</testcase>",
                     xml(f.code),
                     xml(&format!("{} at {}", f.code, f.stage)),
-                    xml(&f.detail),
-                    xml(f.hint),
-                    xml(&f.again)
+                    xml(&whole(result, f))
                 );
             }
         }
@@ -252,41 +267,33 @@ fn junit(results: &[PlanResult]) -> String {
 }
 
 fn github(results: &[PlanResult]) -> String {
-    let findings = findings(results, |_, f| {
-        format!(
-            "{} at {}: {}\nhint: {}\nagain: {}",
-            f.code, f.stage, f.detail, f.hint, f.again
-        )
-    });
     let failed = failed(results);
     let total = format!("{} passed, {failed} failed", results.len() - failed);
-    annotations::github(&findings, &total)
+    annotations::github(&findings(results), &total)
 }
 
 fn sarif(results: &[PlanResult]) -> Value {
-    annotations::sarif(&findings(results, |result, f| {
-        format!("{} at {}: {}; {}", result.label, f.stage, f.detail, f.hint)
-    }))
+    annotations::sarif(&findings(results))
 }
 
-/// The flights that failed, each at its plan.
-fn findings(
-    results: &[PlanResult],
-    told: impl Fn(&PlanResult, &Failure) -> String,
-) -> Vec<Finding> {
+/// The flights that failed, each at its plan, and below it the mutants that survived it.
+fn findings(results: &[PlanResult]) -> Vec<Finding> {
     let failed = results
         .iter()
         .filter_map(|result| Some((result, result.failure.as_ref()?)));
-    let finding = failed.map(|(result, failure)| Finding {
-        code: failure.code,
-        title: format!("flight {}", result.label),
-        text: told(result, failure),
-        place: Some(Place {
-            file: result.file.clone(),
-            at: None,
-        }),
+    let findings = failed.flat_map(|(result, failure)| {
+        let flight = Finding {
+            code: failure.code,
+            title: format!("flight {}", result.label),
+            text: format!("flight {}: {}", result.label, whole(result, failure)),
+            place: Some(Place {
+                file: result.file.clone(),
+                at: None,
+            }),
+        };
+        [flight].into_iter().chain(result.survivors.iter().cloned())
     });
-    finding.collect()
+    findings.collect()
 }
 
 /// The exit status of a run: that of its worst failure, in the order a reader must hear of them.
@@ -320,6 +327,8 @@ mod tests {
             stages: Vec::new(),
             file: format!("flights/{name}.toml"),
             label: name.into(),
+            told: Verdict::refused("judge", &refusal),
+            survivors: Vec::new(),
         };
         vec![result("a", None), result("b:,\n%", Some(failure))]
     }
@@ -340,7 +349,7 @@ mod tests {
     fn a_flight_that_ended_otherwise_tells_its_notes_and_not_all_of_very_many() {
         let mut results = results();
         let survivors = (0..56).map(|n| format!("src/a.rs:{n}: survived\u{1b}[0m"));
-        results[1].verdict.notes = survivors.collect();
+        results[1].told.notes = survivors.collect();
         let text = table(&results);
         assert!(
             text.contains("\n     |   src/a.rs:0: survived\\u{1b}[0m\n"),
@@ -354,11 +363,21 @@ mod tests {
             text.contains("\n     |   and 6 more: see --format json\n"),
             "{text}"
         );
-        assert_eq!(
-            text.matches("hint: ").count(),
-            2,
-            "the flight's and the run's: {text}"
-        );
+        assert_eq!(text.matches("hint: ").count(), 1, "twice the same: {text}");
+        results[1].verdict.hint = Some("ask the owner".into());
+        for text in [table(&results), junit(&results), github(&results)] {
+            assert!(text.contains("hint: ask the owner"), "{text}");
+            assert!(text.contains("waivers: to paste"), "{text}");
+        }
+        results[1].survivors = vec![Finding {
+            code: "certifier/MUTANTS_SURVIVED",
+            title: "mutant survived: condition".into(),
+            text: "a -> false: no case noticed it".into(),
+            place: Some(Place::of("src/a.rs", (3, 1), Some("a"))),
+        }];
+        let text = github(&results);
+        let place = "\n::error file=src/a.rs,line=3,col=1,title=mutant survived";
+        assert!(text.contains(place), "{text}");
         results[1].failure = None;
         assert!(!table(&results).contains("survived"));
     }
