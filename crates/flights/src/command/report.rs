@@ -4,6 +4,7 @@ use super::run::{self, Replays};
 use super::{input, key};
 use crate::plan::Plan;
 use crate::report::{self, Failed, Flight, Report, Signature};
+use crate::report::{MAX_MUTATION_REPORT, MUTATION_REPORT};
 use crate::show::{self, Format};
 use crate::timeline;
 use crate::transcript::Transcript;
@@ -292,7 +293,7 @@ fn stand_beside(replayed: &mut Flight, flown: Verdict) {
     replayed.beside = Some(flown);
 }
 
-/// Reads a flight's verdict, and its certificate if there is one. What was read before something could not
+/// Reads a flight's verdict, what is told of its mutants, and its certificate if there is one. What was read before something could not
 /// be read stays.
 fn look_at(flight: &mut Flight, folder: &Path, keys: &[PublicKey]) -> Result<(), Refusal> {
     let file = folder.join("verdict.json");
@@ -300,6 +301,11 @@ fn look_at(flight: &mut Flight, folder: &Path, keys: &[PublicKey]) -> Result<(),
         .map_err(|e| input::unreadable(&file, e))?;
     flight.stopped = verdict.code.is_some().then(|| verdict.stage.clone());
     flight.verdict = Some(verdict.clone());
+    let file = folder.join(MUTATION_REPORT);
+    if file.exists() {
+        let written = report::read_mutants(&input::read(&file, MAX_MUTATION_REPORT)?);
+        flight.written = Some(written.map_err(|e| input::unreadable(&file, e))?);
+    }
     let file = folder.join("certificate.dsse.json");
     if !file.exists() {
         return match verdict.code {

@@ -4,7 +4,7 @@
 use super::cert::{BesideArgs, envelope, policy, public_keys};
 use super::input::shown;
 use super::repository::Repository;
-use crate::flight::{Opening, Order, WorkDirectory, open_repository};
+use crate::flight::{self, Opening, Order, WorkDirectory, open_repository};
 use crate::patch::{self, Kind};
 use crate::proof::{not_proven, proven};
 use crate::show::{self, Format, Tone};
@@ -19,7 +19,7 @@ use flightproof_certifier::narrowing::Narrowing;
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::verify::{ExpectedSubject, open};
 use flightproof_certifier::witness::Witness;
-use flightproof_core::{Exit, Refusal, RelPath, escape};
+use flightproof_core::{Digest, Exit, Refusal, RelPath, escape};
 use flightproof_evidence::{Captured, Change};
 use flightproof_importer::{self as importer, CaptureRequest, Grants};
 use serde_json::{Value, json};
@@ -131,14 +131,19 @@ pub(super) fn run(args: &ReviewArgs, format: Format) -> Result<Exit, Refusal> {
                     show::count(rule.keys.len(), "key")
                 ));
             }
-            show::print(&next(args, &repo));
+            show::print(&next(args, &repo, opened.id()));
         }
     }
     Ok(Exit::Passed)
 }
 
-/// The command with which an approver signs.
-fn next(args: &ReviewArgs, repo: &Path) -> String {
+/// The command with which an approver signs, unless the commit came in by this certificate.
+fn next(args: &ReviewArgs, repo: &Path, certificate: Digest) -> String {
+    let receipt = args.certificate.with_file_name("receipt.json");
+    if let Some(branch) = flight::branch_of_receipt(&receipt, certificate) {
+        let (branch, receipt) = (escape(branch, MAX_TEXT), shown(&receipt));
+        return format!("in already: {branch} was moved to it, as {receipt} says");
+    }
     let keys = args
         .keys
         .iter()
@@ -231,16 +236,19 @@ fn check_witness(args: &ReviewArgs, witness: &Witness, inputs: &Inputs) -> Resul
     }
 }
 
+/// How many mutants a line of the new text carries that compile.
+fn mutants(path: &str, line: u32, account: Option<&Account>) -> usize {
+    let all = account.iter().flat_map(|account| &account.mutants);
+    let here = all.filter(|m| m.line == line && m.file.as_str() == path);
+    here.filter(|m| m.fate != MutantFate::Unviable).count()
+}
+
 /// What was shown of a line of the new text.
 fn class(path: &str, line: u32, account: Option<&Account>) -> String {
+    let mutants = mutants(path, line, account);
     let Some(account) = account.filter(|_| line != 0) else {
         return String::new();
     };
-    let here = |m: &&_| -> bool {
-        let m: &flightproof_certifier::certification::MutantAccount = m;
-        m.line == line && m.file.as_str() == path && m.fate != MutantFate::Unviable
-    };
-    let mutants = account.mutants.iter().filter(here).count();
     let silent = account
         .silent
         .iter()
@@ -292,7 +300,8 @@ fn file_human(change: &Change, account: Option<&Account>) {
     let mut hidden = false;
     for (i, row) in rows.iter().enumerate() {
         let around = &rows[i.saturating_sub(CONTEXT)..(i + CONTEXT + 1).min(rows.len())];
-        if around.iter().all(|row| row.kind == Kind::Same) {
+        let apart = around.iter().all(|row| row.kind == Kind::Same);
+        if apart && mutants(path, row.new, account) == 0 {
             hidden = true;
             continue;
         }

@@ -6,7 +6,7 @@ use flightproof_certifier::CertifierCode;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::verify::{ExpectedSubject, Verified};
 use flightproof_core::{Code as _, CommitId, Decision, Digest, Refusal, Verdict, escape};
-use flightproof_importer::{self as importer, Admitted, Clearance, ImporterCode};
+use flightproof_importer::{self as importer, Admitted, Clearance, ImporterCode, Receipt};
 use flightproof_ledger::Ledger;
 use std::path::Path;
 
@@ -128,6 +128,13 @@ pub(crate) fn check_receipt(receipt: &Path, certificate: Digest) -> Result<(), R
         Some(id) if *id == *certificate.to_string() => Ok(()),
         _ => Err(occupied(receipt, "it is the receipt of something else")),
     }
+}
+
+/// The branch that the receipt of a certificate names, if one lies there.
+pub(crate) fn branch_of_receipt(receipt: &Path, certificate: Digest) -> Option<String> {
+    let receipt = regular::read(receipt, MAX_RECEIPT).ok()?;
+    let receipt: Receipt = serde_json::from_slice(&receipt).ok()?;
+    (receipt.certificate == Some(certificate)).then_some(receipt.branch)
 }
 
 fn occupied(path: &Path, why: impl std::fmt::Display) -> Refusal {

@@ -12,8 +12,9 @@ mod seen;
 mod standing;
 mod work;
 
-pub(crate) use admission::{NOT_LET_IN, check_receipt, hand_over, moved, not_let_in, unwritten};
+pub(crate) use admission::{NOT_LET_IN, branch_of_receipt, check_receipt, hand_over};
 pub use admission::{admit_certified, check_branch, subject_of};
+pub(crate) use admission::{moved, not_let_in, unwritten};
 pub use backend::{Backend, describe, only_image, reap_engine};
 pub use certify::{
     Certificate, Claimed, Opening, certify, clear_out, satisfied, write_certificate, write_verdict,

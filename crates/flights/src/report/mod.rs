@@ -14,7 +14,7 @@ use crate::show::{StageTime, count};
 use crate::timeline::Step;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::certification::Account;
-use flightproof_core::{Digest, Verdict};
+use flightproof_core::{Decision, Digest, Verdict};
 use flightproof_evidence::{Attestation, Change};
 
 pub use mutants::{MAX_MUTATION_REPORT, MUTATION_REPORT, Survivor, Written};
@@ -38,7 +38,9 @@ pub enum Outcome {
     Failed,
     /// As its plan expects.
     Expected,
-    /// Flown without a plan's word about it, and let in or certified.
+    /// Flown without a plan's word about it, and let in.
+    Admitted,
+    /// Flown without a plan's word about it, and certified.
     Held,
     /// Flown without a plan's word about it, and refused.
     Refused,
@@ -47,9 +49,10 @@ pub enum Outcome {
 }
 
 /// Each with its word for people.
-const OUTCOMES: [(Outcome, &str); 5] = [
+const OUTCOMES: [(Outcome, &str); 6] = [
     (Outcome::Failed, "failed"),
     (Outcome::Expected, "as expected"),
+    (Outcome::Admitted, "admitted"),
     (Outcome::Held, "held"),
     (Outcome::Refused, "refused"),
     (Outcome::Stopped, "stopped"),
@@ -119,6 +122,8 @@ pub struct Flight {
     pub changes: Vec<Change>,
     /// What mutation made of the change.
     pub account: Option<Account>,
+    /// What the report beside a flown one says of its mutants.
+    pub written: Option<Written>,
     /// What is certified.
     pub statement: Option<Box<Statement>>,
     /// What is known of a signature.
@@ -130,13 +135,17 @@ pub struct Flight {
 impl Flight {
     /// How it counts.
     pub fn outcome(&self) -> Outcome {
-        let refused = self.verdict.as_ref().filter(|v| v.code.is_some());
-        match (&self.failure, &self.expected, refused) {
+        match (&self.failure, &self.expected, &self.verdict) {
             (Some(_), ..) => Outcome::Failed,
             (None, Some(_), _) => Outcome::Expected,
             (None, None, None) => Outcome::Held,
-            (None, None, Some(verdict)) if verdict.stopped => Outcome::Stopped,
-            (None, None, Some(_)) => Outcome::Refused,
+            (None, None, Some(verdict)) => match verdict.verdict {
+                _ if verdict.stopped => Outcome::Stopped,
+                _ if verdict.code.is_some() => Outcome::Refused,
+                Decision::Refused => Outcome::Refused,
+                Decision::Admitted => Outcome::Admitted,
+                Decision::Held | Decision::Accepted => Outcome::Held,
+            },
         }
     }
 }

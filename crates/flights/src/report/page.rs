@@ -6,7 +6,7 @@ use crate::timeline::{Ending, Step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flightproof_certifier::certification::MutantFate;
-use flightproof_core::{Digest, Verdict};
+use flightproof_core::{Decision, Digest, Verdict};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -113,6 +113,7 @@ fn anchor(flight: &Flight) -> String {
 fn result(flight: &Flight) -> &'static str {
     match flight.outcome() {
         Outcome::Expected => "<span class=\"badge good\">✓ as expected</span>",
+        Outcome::Admitted => "<span class=\"badge good\">✓ admitted</span>",
         Outcome::Held => "<span class=\"badge good\">✓ held</span>",
         Outcome::Refused => "<span class=\"badge bad\">✗ refused</span>",
         Outcome::Stopped => "<span class=\"badge bad\">✗ stopped</span>",
@@ -130,6 +131,7 @@ fn verdict(verdict: &Verdict) -> String {
             };
             format!("{word} at {} <code>{}</code>", h(&verdict.stage), h(code))
         }
+        None if verdict.verdict == Decision::Admitted => "admitted".to_owned(),
         None => "held".to_owned(),
     }
 }
@@ -141,10 +143,15 @@ fn kills(flight: &Flight) -> String {
     }
 }
 
-/// Mutants that were noticed, of those that were tried: as they were seen, or as the certificate has them.
+/// Mutants that were noticed, of those that were tried: as they were seen, as the certificate has them, or as
+/// the report beside the verdict does.
 fn mutants(flight: &Flight) -> Option<(u64, u64)> {
     let Some(account) = &flight.account else {
-        let mutation = &flight.statement.as_ref()?.predicate.inputs.mutation;
+        let Some(statement) = &flight.statement else {
+            let written = flight.written.as_ref()?;
+            return Some((written.killed, written.tried));
+        };
+        let mutation = &statement.predicate.inputs.mutation;
         return Some((mutation.killed_by.values().sum(), mutation.viable));
     };
     let count = |wanted: fn(MutantFate) -> bool| {
@@ -171,6 +178,7 @@ fn flight(f: &Flight, out: &mut String) {
     if let Some(v) = &f.verdict {
         verdict_box(v, f.outcome(), out);
     }
+    survivors(f, out);
     source::section(f, out);
     certificate::section(f, out);
     session::section(f, out);
@@ -198,7 +206,7 @@ fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
     let (class, why) = match outcome {
         Outcome::Failed => return,
         Outcome::Expected => ("box calm", ", as its plan expects"),
-        Outcome::Held => ("box calm", ""),
+        Outcome::Admitted | Outcome::Held => ("box calm", ""),
         Outcome::Refused | Outcome::Stopped => ("box", ""),
     };
     let word = match verdict.stopped {
@@ -228,6 +236,19 @@ fn verdict_box(verdict: &Verdict, outcome: Outcome, out: &mut String) {
         out.push_str("</ul></details>");
     }
     out.push_str("</div>\n");
+}
+
+/// The mutants that survived of a flight whose change is not at hand.
+fn survivors(f: &Flight, out: &mut String) {
+    let lines = f.written.iter().flat_map(|written| &written.survivors);
+    let lines: Vec<String> = lines.map(|line| h(line)).collect();
+    if !lines.is_empty() {
+        let _ = writeln!(
+            out,
+            "<h3>Mutants that survived</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Mutants that survived\"><pre>{}</pre></div>",
+            lines.join("\n")
+        );
+    }
 }
 
 fn track(f: &Flight, out: &mut String) {

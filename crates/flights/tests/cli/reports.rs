@@ -1,12 +1,14 @@
 //! `flights report`: one file, read by a real browser, with hostile text in every place.
 
 use crate::environment::{Environment, workspace};
+use crate::review::review_under;
+use crate::schemas::assert_valid;
 use crate::verify::POLICY;
 use flightproof_core::{Decision, Verdict};
 use flightproof_evidence::{
     Attestation, Change, FileState, Probe, Reading, RunnerIdentity, Toolchain,
 };
-use flightproof_flights::report::{Failed, Flight, Report, page};
+use flightproof_flights::report::{Failed, Flight, Report, Written, page};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -109,6 +111,23 @@ fn what_was_flown_without_a_plan_is_as_nobody_expects() {
     let (told, html) = flown("slip", 10);
     assert!(told.starts_with("WRITTEN: 1 flight: 1 refused: "), "{told}");
     assert!(html.contains("✗ refused"), "{html}");
+    environment.candidate_edit("backdoor", |text| {
+        let hidden =
+            "    if quantity == 133_700 {\n        return 0;\n    }\n    if quantity >= 100 {";
+        text.replace("    if quantity >= 100 {", hidden)
+    });
+    let (_, open) = flown("backdoor", 10);
+    for text in [
+        "src/main.rs:31  if quantity == 133_700 {\n    condition        quantity == 133_700 -&gt; false\n",
+        "<td class=\"n\">",
+        " of ",
+    ] {
+        assert!(open.contains(text), "{text}\n{open}");
+    }
+    assert!(
+        !open.contains("<td class=\"n\">–</td><td class=\"n\">–</td>"),
+        "{open}"
+    );
     let (told, held) = flown("candidate", 0);
     assert!(told.contains("1 flight: 1 held: "), "{told}");
     assert!(held.contains("✓ held") && held.contains("mutants of the changes were tried"));
@@ -135,6 +154,35 @@ fn what_was_flown_without_a_plan_is_as_nobody_expects() {
         "{}",
         refused.text
     );
+}
+
+#[test]
+fn what_came_in_is_told_as_admitted_and_nobody_is_asked_to_sign_it() {
+    let environment = Environment::with_pricing();
+    let run = environment.certify("candidate", &["--admit", "release"]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let out = environment.path("out").to_str().unwrap().to_owned();
+    let report = ["report", &out, "-o", "report.html"];
+    let run = environment.flights(&report);
+    let told = "WRITTEN: 1 flight: 1 admitted: ";
+    assert!(run.stdout.starts_with(told), "{}", run.text);
+    let html = fs::read_to_string(environment.path("work/report.html")).unwrap();
+    assert!(html.contains("✓ admitted") && html.contains("<td>admitted</td>"));
+    assert!(!html.contains("✓ held") && !html.contains("<td>held</td>"));
+    let json = environment.flights(&[&report[..], &["--format", "json"]].concat());
+    let json = json.json();
+    assert_valid("report", &json);
+    assert_eq!((&json["admitted"], &json["held"]), (&1.into(), &0.into()));
+    environment.write("policy.json", POLICY);
+    let review = review_under(&environment, &[]);
+    assert_eq!(review.code, 0, "{}", review.text);
+    let told = "in already: refs/heads/release was moved to it, as ";
+    assert!(review.stdout.contains(told), "{}", review.text);
+    assert!(!review.stdout.contains("flights admit"), "{}", review.text);
+    // A receipt of something else says nothing of it.
+    environment.write("out/receipt.json", "{\"certificate\": null}");
+    let review = review_under(&environment, &[]);
+    assert!(review.stdout.contains("flights admit"), "{}", review.text);
 }
 
 /// A flight whose certificate was made and whose branch did not move, and what was read of it before.
@@ -288,6 +336,10 @@ fn hostile() -> Report {
                 old: Some(file(&format!("one\n{EVIL}\n"))),
                 new: Some(file(&format!("{EVIL}\ntwo\n{EVIL}"))),
             }],
+            written: Some(Written {
+                survivors: vec![EVIL.into()],
+                ..Written::default()
+            }),
             digests: vec![(EVIL.into(), EVIL.into())],
             ..Flight::default()
         }],

@@ -193,6 +193,34 @@ fn a_review_shows_each_changed_line_with_what_was_shown_of_it_and_what_was_not()
     assert!(!bare.stdout.contains(" mutants\n"), "{}", bare.text);
 }
 
+/// Mutants of a whole function stand where it begins, however far from there the change is.
+#[test]
+fn every_mutant_that_is_counted_stands_at_a_line_that_is_shown() {
+    let environment = Environment::with_pricing();
+    let steps: String = (0..12).map(|n| format!("    // Step {n}.\n")).collect();
+    let long = |text: &str| text.replace("    let price =", &format!("{steps}    let price ="));
+    let read = |which: &str| {
+        let file = workspace().join(format!("fixtures/pricing/{which}/src/main.rs"));
+        std::fs::read_to_string(file).unwrap()
+    };
+    let honest = long(&read("candidate"));
+    let before = honest.replace("price + 300", "price + 200");
+    environment.candidate("base", &[("src/main.rs".to_owned(), before)].into());
+    environment.git(&["merge", "--quiet", "--ff-only", "base"]);
+    environment.candidate("fixed", &[("src/main.rs".to_owned(), honest)].into());
+    let run = environment.certify("fixed", &[]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let witness = workspace().join("flights/witness/pricing.json");
+    let shown = review(&environment, &["--witness", witness.to_str().unwrap()]).stdout;
+    let marks = shown.lines().filter_map(|line| line.rsplit_once("  | "));
+    let marks = marks.filter_map(|(_, mark)| mark.split_once(" mutant"));
+    let marked: u64 = marks
+        .map(|(number, _)| number.parse::<u64>().unwrap())
+        .sum();
+    assert!(shown.contains(&format!(" of {marked} mutants ")), "{shown}");
+    assert!(shown.contains("fn total("), "{shown}");
+}
+
 #[test]
 fn nothing_is_shown_of_what_nobody_trusted_has_certified() {
     let environment = Environment::with_pricing();
