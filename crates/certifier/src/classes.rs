@@ -39,6 +39,40 @@ pub enum LineClass {
 }
 
 impl LineClass {
+    /// Every class.
+    pub const ALL: [Self; 7] = [
+        Self::Mutated,
+        Self::Inert,
+        Self::Tests,
+        Self::Regenerated,
+        Self::Data,
+        Self::NotCompiled,
+        Self::Unjudged,
+    ];
+
+    /// What was seen.
+    pub const fn seen(self) -> &'static str {
+        match self {
+            Self::Mutated => {
+                "code of the judged program: mutants on it, or of the function it lies in, were noticed"
+            }
+            Self::Inert => {
+                "it changes no program by itself: a comment, a document, formatting, a lone bracket, or a declaration that acts through judged lines alone"
+            }
+            Self::Tests => {
+                "code of tests, examples or documentation: no part of the program, and nothing proves what it shows"
+            }
+            Self::Regenerated => {
+                "a file that a rule of the operator's made again in a session, byte for byte; no mutant judges it"
+            }
+            Self::Data => "data that is not compiled into the program",
+            Self::NotCompiled => "code changed that no build of the flight compiles",
+            Self::Unjudged => {
+                "part of the program, or of how it is built, and no mutant can show what it does: the witness's owner waived it"
+            }
+        }
+    }
+
     /// The stable name, as on a certificate.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,12 +1,12 @@
-//! `flights explain`: what a refusal code means.
+//! `flights explain`: what a refusal code means, or a word that stands beside a line.
 
 use crate::show::{self, Format};
 use crate::{FlightsCode, near, registry};
-use flightproof_certifier::CertifierCode;
 use flightproof_certifier::mutation::Silence;
+use flightproof_certifier::{CertifierCode, LineClass};
 use flightproof_core::{Code as _, Escaped, Exit, Explanation, Refusal};
 
-/// Explains one code or one kind of code that no mutant judges, or lists all codes.
+/// Explains one code, one kind of code that no mutant judges or one class of lines, or lists all codes.
 ///
 /// # Errors
 /// `UNKNOWN_CODE`.
@@ -15,15 +15,17 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         None => registry::all(),
         Some(code) => registry::matching(code),
     };
-    let kinds = match code.and_then(Silence::named) {
-        Some(kind) => vec![kind],
-        None if code.is_some() => kinds_of(&chosen),
+    let kinds = match code {
+        Some(code) => match Kind::named(code) {
+            Some(kind) => vec![kind],
+            None => kinds_of(&chosen),
+        },
         None => Vec::new(),
     };
     if let (Some(code), [], []) = (code, chosen.as_slice(), kinds.as_slice()) {
         let told = Escaped(code.as_bytes());
         let mut near = registry::near(code);
-        let names = Silence::ALL.map(|kind| (kind.name(), kind.name()));
+        let names = Kind::all().map(|kind| (kind.name, kind.name));
         near.extend(near::nearest(&code.to_ascii_lowercase(), names));
         return Err(match near.as_slice() {
             [] => FlightsCode::UnknownCode.refuse(told),
@@ -41,26 +43,60 @@ pub(super) fn run(code: Option<&str>, format: Format) -> Result<Exit, Refusal> {
         }
         Format::Human => {
             chosen.iter().for_each(|e| show::print(&text(e)));
-            kinds.iter().for_each(|kind| show::print(&kind_text(*kind)));
+            kinds.iter().for_each(|kind| show::print(&kind_text(kind)));
         }
     }
     Ok(Exit::Passed)
 }
 
-/// The kinds that a code is refused for.
-fn kinds_of(chosen: &[&Explanation]) -> Vec<Silence> {
-    let unjudged = CertifierCode::UnjudgedCode.explanation().code;
-    let mut kinds = Silence::ALL.to_vec();
-    kinds.retain(|kind| kind.must_be_waived() && chosen.iter().any(|e| e.code == unjudged));
-    kinds
+/// Why a line carries no mutant, or what class it has.
+struct Kind {
+    name: &'static str,
+    seen: &'static str,
+    todo: Option<&'static str>,
 }
 
-fn kind_text(kind: Silence) -> String {
+impl From<Silence> for Kind {
+    fn from(why: Silence) -> Self {
+        Self {
+            name: why.name(),
+            seen: why.seen(),
+            todo: why.todo(),
+        }
+    }
+}
+
+impl Kind {
+    /// Every one. What is a reason and a class is told as the reason.
+    fn all() -> impl Iterator<Item = Self> {
+        let classes = LineClass::ALL.map(|class| Self {
+            name: class.name(),
+            seen: class.seen(),
+            todo: None,
+        });
+        Silence::ALL.map(Self::from).into_iter().chain(classes)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The kinds that a code is refused for.
+fn kinds_of(chosen: &[&Explanation]) -> Vec<Kind> {
+    let unjudged = CertifierCode::UnjudgedCode.explanation().code;
+    let kinds = Silence::ALL
+        .into_iter()
+        .filter(|kind| kind.must_be_waived() && chosen.iter().any(|e| e.code == unjudged));
+    kinds.map(Kind::from).collect()
+}
+
+fn kind_text(kind: &Kind) -> String {
     format!(
         "{}\n  what was seen  {}\n  what to do     {}",
-        kind.name(),
-        kind.seen(),
-        kind.todo().unwrap_or("nothing: nothing is refused for it"),
+        kind.name,
+        kind.seen,
+        kind.todo.unwrap_or("nothing: nothing is refused for it"),
     )
 }
 
@@ -78,7 +114,7 @@ fn text(e: &Explanation) -> String {
     )
 }
 
-fn json(chosen: &[&Explanation], kinds: &[Silence]) -> String {
+fn json(chosen: &[&Explanation], kinds: &[Kind]) -> String {
     let all: Vec<_> = chosen
         .iter()
         .map(|e| {
@@ -90,9 +126,9 @@ fn json(chosen: &[&Explanation], kinds: &[Silence]) -> String {
         .collect();
     let mut document = serde_json::json!({"schema": "flightproof/explain/1", "codes": all});
     if !kinds.is_empty() {
-        let kinds = kinds.iter().map(|kind| {
-            serde_json::json!({"kind": kind.name(), "seen": kind.seen(), "todo": kind.todo()})
-        });
+        let kinds = kinds.iter().map(
+            |kind| serde_json::json!({"kind": kind.name, "seen": kind.seen, "todo": kind.todo}),
+        );
         document["kinds"] = kinds.collect();
     }
     document.to_string()

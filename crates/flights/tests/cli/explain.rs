@@ -1,6 +1,7 @@
 //! `flights explain`, and the command line itself.
 
 use crate::environment::Environment;
+use flightproof_certifier::LineClass;
 use flightproof_certifier::mutation::Silence;
 use flightproof_flights::registry;
 use insta::assert_snapshot;
@@ -47,7 +48,7 @@ fn a_code_is_explained() {
 }
 
 #[test]
-fn a_kind_of_code_that_no_mutant_judges_is_explained_by_its_name_and_below_its_code() {
+fn a_kind_of_code_that_no_mutant_judges_and_a_class_of_lines_are_explained_by_their_names() {
     let environment = Environment::new();
     let told = |words: &[&str]| environment.flights(&[&["explain"], words].concat());
     let run = told(&["rebound"]);
@@ -63,6 +64,11 @@ fn a_kind_of_code_that_no_mutant_judges_is_explained_by_its_name_and_below_its_c
         assert_eq!(json["codes"], serde_json::json!([]));
         let listed = told(&["UNJUDGED_CODE"]).stdout.contains(kind.seen());
         assert_eq!(listed, kind.must_be_waived(), "{}", kind.name());
+    }
+    for class in LineClass::ALL {
+        let json = told(&[class.name(), "--format", "json"]).json();
+        assert_eq!(json["kinds"][0]["kind"], class.name());
+        assert_eq!(json["kinds"][0]["seen"], class.seen());
     }
     let near = told(&["rebond"]);
     assert_eq!(near.code, 2, "{}", near.text);
