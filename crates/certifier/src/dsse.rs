@@ -4,7 +4,7 @@ use crate::key::{KeyId, PublicKey, Signer};
 use crate::{CertifierCode, CertifierError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flightproof_core::{Refusal, StrictError, canonical_json, escape, parse_strict};
+use flightproof_core::{Refusal, StrictError, canonical_json, counted, escape, parse_strict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -108,15 +108,15 @@ pub fn open_as(
     let signers = signers(&message, &signatures, keys);
     if signers.is_empty() {
         return Err(CertifierCode::SignatureInvalid.refuse(format_args!(
-            "none of {} signatures is by one of {} trusted keys",
-            signatures.len(),
-            keys.len()
+            "none of {} is by one of {}",
+            counted(signatures.len(), "signature"),
+            counted(keys.len(), "trusted key")
         )));
     }
     if signers.len() < threshold {
         return Err(CertifierCode::ThresholdNotMet.refuse(format_args!(
-            "signed by {} distinct trusted keys, {threshold} needed",
-            signers.len()
+            "signed by {}, {threshold} needed",
+            counted(signers.len(), "distinct trusted key")
         )));
     }
     Ok(VerifiedPayload { payload, signers })

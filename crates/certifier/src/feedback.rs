@@ -2,7 +2,7 @@
 
 use crate::witness::{Case, Expect, Witness};
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Refusal, escape};
+use flightproof_core::{Refusal, counted, escape};
 use flightproof_evidence::{Ending, Observation};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ impl Missed {
                 0 => format!(
                     "{id}: it did not run its tests to the end, or printed among their results"
                 ),
-                count => format!("{id}: {count} tests"),
+                fallen => format!("{id}: {}", counted(fallen, "test")),
             });
             return Refusal::from(failed).with_notes(fallen.iter().cloned());
         }
@@ -85,13 +85,16 @@ impl Feedback {
         if !shown {
             return String::new();
         }
+        // Writing to a String cannot fail.
         let mut told = String::new();
         if missed.generated {
             let _ = writeln!(told, "{}", input(&missed.case));
         }
         told.push_str(&answered(&missed.case, &missed.observation));
         if self == Self::Full {
-            expected(&missed.case.expect, &mut told);
+            for (what, text) in expectations(&missed.case.expect) {
+                let _ = writeln!(told, "Expected {what}: {text}");
+            }
         }
         told
     }
@@ -105,18 +108,29 @@ fn input(case: &Case) -> String {
 
 /// What a case that was missed came to, for the owner of its witness: all of it, in one line.
 pub fn to_owner(case: &Case, observation: &Observation) -> String {
-    let mut told = came_to("the program", observation);
-    expected(&case.expect, &mut told);
-    told.trim_end().replace('\n', "; ")
+    let mut told = format!("the program ended by {}", ending(&observation.ending));
+    for (what, text) in streams(observation) {
+        if !text.is_empty() {
+            let _ = write!(told, "; its {what}: {text}");
+        }
+    }
+    for (what, text) in expectations(&case.expect) {
+        let _ = write!(told, "; expected {what}: {text}");
+    }
+    told
 }
 
 fn answered(case: &Case, observation: &Observation) -> String {
-    let told = came_to("your program", observation);
-    format!("Case {}: {told}", escape(&case.id, 80))
+    let (case, ending) = (escape(&case.id, 80), ending(&observation.ending));
+    let mut told = format!("Case {case}: your program ended by {ending}.\n");
+    for (what, text) in streams(observation) {
+        let _ = writeln!(told, "Its {what}: {text}");
+    }
+    told
 }
 
-fn came_to(who: &str, observation: &Observation) -> String {
-    let ending = match &observation.ending {
+fn ending(ending: &Ending) -> String {
+    match ending {
         Ending::Exited { code } => format!("exit status {code}"),
         Ending::Signaled { signal } => format!("signal {signal}"),
         Ending::ForbiddenCall => "a call that no case may make".to_owned(),
@@ -124,31 +138,40 @@ fn came_to(who: &str, observation: &Observation) -> String {
         Ending::OutputLimit | Ending::ProcessLimit | Ending::MemoryLimit => {
             "a limit of the session".to_owned()
         }
-    };
-    format!(
-        "{who} ended by {ending}.\nIts standard output: {}\nIts standard error: {}\n",
-        escape(&observation.stdout[..], MAX_SHOWN),
-        escape(&observation.stderr[..], MAX_SHOWN)
-    )
+    }
 }
 
-/// Writing to a String cannot fail.
-fn expected(expect: &Expect, told: &mut String) {
-    let _ = writeln!(told, "Expected: exit status {}", expect.exit);
+fn streams(observation: &Observation) -> [(&'static str, String); 2] {
+    [
+        (
+            "standard output",
+            escape(&observation.stdout[..], MAX_SHOWN),
+        ),
+        ("standard error", escape(&observation.stderr[..], MAX_SHOWN)),
+    ]
+}
+
+fn expectations(expect: &Expect) -> Vec<(&'static str, String)> {
     let texts = [
-        ("standard output", expect.stdout.as_ref()),
-        ("a part of standard error", expect.stderr_contains.as_ref()),
+        ("as standard output", expect.stdout.as_ref()),
+        (
+            "as a part of standard error",
+            expect.stderr_contains.as_ref(),
+        ),
     ];
-    for (what, text) in texts {
-        if let Some(text) = text {
-            let text = escape(&text[..], MAX_SHOWN);
-            let _ = writeln!(told, "Expected as {what}: {text}");
-        }
-    }
-    if let Some(json) = &expect.stdout_json {
-        let text = escape(json.to_string(), MAX_SHOWN);
-        let _ = writeln!(told, "Expected as standard output, as JSON: {text}");
-    }
+    let texts = texts.into_iter().filter_map(|(what, text)| {
+        let text = escape(&text?[..], MAX_SHOWN);
+        Some((what, text))
+    });
+    let exit = ("exit status", expect.exit.to_string());
+    let json = expect.stdout_json.as_ref();
+    let json = json.map(|json| {
+        (
+            "as standard output, as JSON",
+            escape(json.to_string(), MAX_SHOWN),
+        )
+    });
+    [exit].into_iter().chain(texts).chain(json).collect()
 }
 
 #[cfg(test)]
@@ -204,6 +227,31 @@ mod tests {
             let expected = if public { 0 } else { cases.div_ceil(3) };
             assert_eq!(held, expected, "{cases}");
         }
+    }
+
+    #[test]
+    fn the_owner_is_told_in_one_line_without_empty_parts() {
+        let mut observation = Observation {
+            ending: Ending::Exited { code: 0 },
+            stdout: Bytes(b"5400\n".to_vec()),
+            stderr: Bytes(Vec::new()),
+            complete: true,
+            armed: false,
+        };
+        let mut case = witness(true, 2).cases()[0].clone();
+        case.expect.stderr_contains = None;
+        let told = to_owner(&case, &observation);
+        assert_eq!(
+            told,
+            "the program ended by exit status 0; its standard output: 5400\\n; expected exit status: 0; \
+             expected as standard output: the-answer-0"
+        );
+        observation.stderr = Bytes(b"warning\n".to_vec());
+        let told = to_owner(&case, &observation);
+        assert!(
+            told.contains("; its standard error: warning\\n; "),
+            "{told}"
+        );
     }
 
     #[test]

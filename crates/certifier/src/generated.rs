@@ -22,7 +22,7 @@ use crate::claim::RegeneratedClaim;
 use crate::classes::is_read_by_people;
 use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Digest, Refusal, RelPath, canonical_json, escape};
+use flightproof_core::{Digest, Refusal, RelPath, canonical_json, counted, escape};
 use flightproof_evidence::{Captured, Change, Ending, Generated, GeneratorOrder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -294,9 +294,9 @@ impl<'a> Regeneration<'a> {
         let differences = self.differences(rule, first);
         if let Some(one) = differences.first() {
             let refused: CertifierError = CertifierCode::RegeneratedDiffers.refuse(format_args!(
-                "{}: {} files, such as {one}",
+                "{}: {}, such as {one}",
                 rule.name,
-                differences.len()
+                counted(differences.len(), "file")
             ));
             let notes = differences.into_iter().take(MAX_NAMED);
             return Err(Refusal::from(refused).with_notes(notes));

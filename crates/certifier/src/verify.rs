@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::revocation::CheckedRevocations;
 use crate::ring::Ring;
 use crate::{CertifierCode, CertifierError, consistency, dsse};
-use flightproof_core::{CommitId, Digest, Moment, RelPath, escape};
+use flightproof_core::{CommitId, Digest, Moment, RelPath, counted, escape};
 use flightproof_evidence::Closed;
 
 /// No clock of a machine that runs this program shows less: 2026-01-01. One that does would let
@@ -495,15 +495,20 @@ fn not_allowed(statement: &Statement, policy: &Policy) -> impl Iterator<Item = C
             CertifierCode::UncompiledNotAllowed,
             &|| {
                 format!(
-                    "{} lines; allow.not_compiled is not set",
-                    lines.not_compiled
+                    "{}; allow.not_compiled is not set",
+                    counted(lines.not_compiled, "line")
                 )
             },
         ),
         unless(
             lines.regenerated == 0 || allow.regenerated,
             CertifierCode::RegeneratedNotAllowed,
-            &|| format!("{} lines; allow.regenerated is not set", lines.regenerated),
+            &|| {
+                format!(
+                    "{}; allow.regenerated is not set",
+                    counted(lines.regenerated, "line")
+                )
+            },
         ),
         at_most(waived, allow.waivers_max, CertifierCode::WaiversTooMany),
         at_most(

@@ -17,6 +17,15 @@ pub fn escape(text: impl AsRef<[u8]>, most: usize) -> String {
     format!("{}… ({} bytes more)", Escaped(shown), left_out)
 }
 
+/// So many of something, named by its singular, as people say it.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+    match one.strip_suffix('y') {
+        _ if number == N::from(1) => format!("1 {one}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ => format!("{number} {one}s"),
+    }
+}
+
 /// The bytes without an unfinished character at their end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     let tail = bytes
@@ -80,6 +89,19 @@ fn is_harmless(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn things_are_counted_in_words() {
+        for (n, one, told) in [
+            (1, "key", "1 key"),
+            (2, "key", "2 keys"),
+            (0, "entry", "0 entries"),
+            (3, "mutant", "3 mutants"),
+            (1, "changed line", "1 changed line"),
+        ] {
+            assert_eq!(counted(n, one), told);
+        }
+    }
 
     #[test]
     fn nothing_that_a_terminal_acts_on_comes_through() {

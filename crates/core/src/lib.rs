@@ -18,7 +18,7 @@ mod verdict;
 pub use bytes::Bytes;
 pub use canonical::{CanonicalError, canonical_json};
 pub use digest::{CommitId, Digest, DigestError, Hasher, ObjectId};
-pub use display::{Escaped, escape, plain};
+pub use display::{Escaped, counted, escape, plain};
 pub use exact::{exact, nothing};
 pub use exit::Exit;
 pub use moment::{Moment, day_text, parse_day};

@@ -1,6 +1,6 @@
 //! How far long work got, on standard error: a bar on a terminal, a line now and then elsewhere.
 
-use crate::show::Format;
+use crate::show::{Format, count};
 use flightproof_archive::Progress;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -111,7 +111,7 @@ fn bar(bytes: u64, total: Option<u64>) -> String {
 }
 
 fn counts(files: u64, bytes: u64) -> String {
-    format!("{files} files, {}", size(bytes))
+    format!("{}, {}", count(files, "file"), size(bytes))
 }
 
 /// A size as people read it: `999 bytes`, `1.5 MiB`.

@@ -1,6 +1,7 @@
 //! What a certificate proves and what it does not, in sentences for people: the same wherever they are
 //! shown.
 
+use crate::show::count;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::claim::{BaselineResult, Inputs};
 use flightproof_core::escape;
@@ -17,23 +18,28 @@ pub(crate) fn proven(statement: &Statement) -> Vec<String> {
     vec![
         format!("gates passed: {}", gates.join(", ")),
         format!(
-            "{} cases{} of a {} witness, each run {} times, gave the expected answers",
-            inputs.witness.cases,
+            "{}{} of a {} witness, each run {}, gave the expected answers",
+            count(inputs.witness.cases, "case"),
             drawn(inputs),
             if inputs.witness.public {
                 "public"
             } else {
                 "private"
             },
-            inputs.session_execution.runs_per_case
+            count(inputs.session_execution.runs_per_case, "time")
         ),
         format!(
             "{}; of the changed lines {} {} code of the program, and {} {} no program",
             match mutation.viable {
                 0 => "the change has no mutants".to_owned(),
                 viable => format!(
-                    "{} of {viable} mutants that compile were noticed",
-                    mutation.killed_by.values().sum::<u64>()
+                    "{} of {viable} {} noticed",
+                    mutation.killed_by.values().sum::<u64>(),
+                    if viable == 1 {
+                        "mutant that compiles was"
+                    } else {
+                        "mutants that compile were"
+                    }
                 ),
             },
             mutation.lines.mutated,
@@ -69,9 +75,10 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
     let mut open = vec!["that the cases are complete".to_owned()];
     if let Some(suite) = &inputs.witness.suite {
         open.push(format!(
-            "that nothing spoke for the tests: {} tests of the baseline ran in one process with what they \
-             judge; {} more fail on the baseline and judged nothing",
-            suite.tests, suite.failing
+            "that nothing spoke for the tests: {} of the baseline ran in one process with what they judge; {} \
+             more fail on the baseline and judged nothing",
+            count(suite.tests, "test"),
+            suite.failing
         ));
         let names = suite.quarantined.iter();
         open.extend(names.map(|name| format!("test {}: it wavers", escape(name, MAX_TEXT))));
@@ -171,8 +178,8 @@ pub(crate) fn not_proven(inputs: &Inputs) -> Vec<String> {
 pub(crate) fn drawn(inputs: &Inputs) -> String {
     if let Some(suite) = &inputs.witness.suite {
         return format!(
-            " (programs with {} tests of the baseline, {} more ignored, {} failing, {} wavering)",
-            suite.tests,
+            " (programs with {} of the baseline, {} more ignored, {} failing, {} wavering)",
+            count(suite.tests, "test"),
             suite.ignored,
             suite.failing,
             suite.quarantined.len()

@@ -1,6 +1,7 @@
 //! What people and programs read. Data goes to standard output, progress to standard error.
 
 use crate::flight::Seen;
+pub(crate) use flightproof_core::counted as count;
 use flightproof_core::{Decision, Exit, Refusal, Verdict, plain};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -403,15 +404,6 @@ pub fn ended(exit: Exit) -> Exit {
     }
 }
 
-/// So many of something, named by its singular.
-pub(crate) fn count(n: usize, one: &str) -> String {
-    match (n, one.strip_suffix('y')) {
-        (1, _) => format!("1 {one}"),
-        (n, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{n} {stem}ies"),
-        (n, _) => format!("{n} {one}s"),
-    }
-}
-
 /// A verdict as people read it.
 pub(crate) fn human(verdict: &Verdict) -> String {
     let word = match verdict.verdict {
@@ -453,18 +445,6 @@ mod tests {
     fn an_instant_is_a_day_and_a_time_in_utc() {
         assert_eq!(instant(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(instant(1_795_972_113), "2026-11-29 17:08:33 UTC");
-    }
-
-    #[test]
-    fn things_are_counted_in_words() {
-        for (n, one, told) in [
-            (1, "key", "1 key"),
-            (2, "key", "2 keys"),
-            (0, "entry", "0 entries"),
-            (3, "mutant", "3 mutants"),
-        ] {
-            assert_eq!(count(n, one), told);
-        }
     }
 
     #[test]

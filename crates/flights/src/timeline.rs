@@ -107,7 +107,11 @@ impl Teller {
             }
             Some("unpack") => {
                 let crates = asked["crates"].as_array().map_or(0, Vec::len);
-                ("build", format!("unpack {crates} packages"), None)
+                (
+                    "build",
+                    format!("unpack {}", count(crates, "package")),
+                    None,
+                )
             }
             Some("promote") => (
                 "build",
@@ -195,8 +199,8 @@ fn outcome(op: &str, value: &Value) -> (String, Ending) {
             number(value, "bundle_bytes")
         ),
         "crates" => format!(
-            "{} packages, {} bytes",
-            value["files"].as_array().map_or(0, Vec::len),
+            "{}, {} bytes",
+            count(value["files"].as_array().map_or(0, Vec::len), "package"),
             number(value, "bytes")
         ),
         "open" => format!(

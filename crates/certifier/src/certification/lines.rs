@@ -5,7 +5,7 @@ use crate::classes::{ClassedLine, LineClass, classes};
 use crate::judge::Gate;
 use crate::population::beside::compiled_data;
 use crate::{CertifierCode, CertifierError};
-use flightproof_core::{Refusal, RelPath};
+use flightproof_core::{Refusal, RelPath, counted};
 use flightproof_evidence::Built;
 use std::collections::BTreeMap;
 
@@ -62,11 +62,13 @@ impl Certification<'_> {
         };
         let all: usize = files.values().map(Vec::len).sum();
         let first = lines.first().copied().unwrap_or_default();
-        let refused: CertifierError = CertifierCode::NotCompiled
-            .refuse(format_args!("{all} changed lines, such as {file}:{first}"));
+        let refused: CertifierError = CertifierCode::NotCompiled.refuse(format_args!(
+            "{}, such as {file}:{first}",
+            counted(all, "changed line")
+        ));
         let notes = files
             .iter()
-            .map(|(file, lines)| format!("{file}  ({} lines)", lines.len()));
+            .map(|(file, lines)| format!("{file}  ({})", counted(lines.len(), "line")));
         Err(Refusal::from(refused).with_notes(notes))
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use flightproof_core::{Refusal, RelPath, escape};
+use flightproof_core::{Refusal, RelPath, counted, escape};
 use flightproof_evidence::{Ending, Observation};
 
 use super::guard::FUEL_EXIT;
@@ -207,7 +207,8 @@ impl Trial<'_> {
         let open: BTreeSet<usize> = &survivors - &waived;
         self.none_left(open.difference(&self.equivalent).copied())?;
         if tally.killed.get(&Kill::Value).copied().unwrap_or(0) == 0 {
-            let detail = format!("{} mutants, none killed by its answer", tally.generated);
+            let generated = counted(tally.generated, "mutant");
+            let detail = format!("{generated}, none killed by its answer");
             return Err(CertifierCode::NoKillByValue.refuse(detail).into());
         }
         Ok(Tally {
@@ -264,9 +265,9 @@ impl Trial<'_> {
     fn population(&self) -> Result<(), Refusal> {
         if self.plan.viable().next().is_none() {
             let detail = format!(
-                "{} mutants made, none compiles; {} changed lines of code without one",
-                self.plan.mutants.len(),
-                self.plan.unmutated.len()
+                "{} made, none compiles; {} of code without one",
+                counted(self.plan.mutants.len(), "mutant"),
+                counted(self.plan.unmutated.len(), "changed line")
             );
             let lines = self.plan.unmutated.iter();
             let notes = lines.map(|u| format!("{}:{} {}", u.file, u.line, u.why.name()));

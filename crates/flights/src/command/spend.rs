@@ -222,8 +222,10 @@ fn look(ledger: &Ledger, command: &LedgerCommand, format: Format) -> Result<Exit
             let identity = ledger.identity();
             match format {
                 Format::Human => show::print(&format!(
-                    "ledger {identity}: {rows} rows, {} commits, every row as it was written\n  head {}",
-                    head.seq, head.chain
+                    "ledger {identity}: {}, {}, every row as it was written\n  head {}",
+                    show::count(rows, "row"),
+                    show::count(head.seq, "commit"),
+                    head.chain
                 )),
                 Format::Json => show::print(
                     &json!({"schema": LEDGER_SCHEMA, "ledger": identity, "rows": rows,

@@ -322,9 +322,9 @@ pub(super) fn diff(args: &DiffArgs, format: Format) -> Result<Exit, Refusal> {
                 .count()
         });
         Refusal::from(FlightsCode::TranscriptsDiffer.refuse(format!(
-            "{} of {} places: {} request, {} environment, {} candidate, {} verdict",
+            "{} of {}: {} request, {} environment, {} candidate, {} verdict",
             compared.differences.len(),
-            compared.places,
+            show::count(compared.places, "place"),
             counts[0],
             counts[1],
             counts[2],
@@ -373,7 +373,8 @@ fn same(compared: &Comparison) -> String {
         "the same in meaning"
     };
     format!(
-        "{how}: {} places compared, {} values that differ by design held against their type",
-        compared.places, compared.aliased
+        "{how}: {} compared, {} values that differ by design held against their type",
+        show::count(compared.places, "place"),
+        compared.aliased
     )
 }

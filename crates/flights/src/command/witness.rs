@@ -80,7 +80,7 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
     let Some(first) = wrong.first() else {
         return Ok(Exit::Passed);
     };
-    let detail = format!("{} findings, such as {first}", wrong.len());
+    let detail = format!("{}, such as {first}", show::count(wrong.len(), "finding"));
     let refusal = Refusal::from(FlightsCode::WitnessUnsound.refuse(detail));
     if format == Format::Human {
         show::refusal("witness", &refusal, format);
@@ -149,7 +149,7 @@ impl Judges {
 
     fn told(self) -> String {
         match self {
-            Self::Cases(number) => format!("{number} cases"),
+            Self::Cases(number) => show::count(number, "case"),
             Self::Tests => "a suite of tests".to_owned(),
         }
     }
@@ -168,8 +168,9 @@ impl Judges {
     fn all_missed(self, missed: usize) -> String {
         match self {
             Self::Cases(cases) => format!(
-                "{missed} of {cases} cases fail on this tree and were asked of no mutant: no fault of the \
-                 witness where the tree is the baseline"
+                "{missed} of {} fail on this tree and were asked of no mutant: no fault of the witness where \
+                 the tree is the baseline",
+                show::count(cases, "case")
             ),
             Self::Tests => format!("{} here judge nothing", show::count(missed, "test")),
         }
@@ -212,9 +213,9 @@ fn lines(judges: Judges, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -
         lines.push(judges.all_missed(teeth.missed.len()));
     }
     lines.push(format!(
-        "{} of {} mutants tried, {} noticed by no {noun}, {} without teeth of their own",
+        "{} of {} tried, {} noticed by no {noun}, {} without teeth of their own",
         teeth.tried,
-        teeth.mutants,
+        show::count(teeth.mutants, "mutant"),
         teeth.proposals.len(),
         show::count(teeth.toothless().len(), noun)
     ));

@@ -88,9 +88,9 @@ impl Proven {
     /// One line for people.
     fn summary(&self) -> String {
         let inputs = &self.statement.predicate.inputs;
-        let (head, cases) = (self.captured.head, inputs.witness.cases);
+        let (head, cases) = (self.captured.head, count(inputs.witness.cases, "case"));
         let narrowed = match &inputs.capture.narrowed {
-            Some(narrowed) => format!("; narrowed to {} paths", narrowed.paths.len()),
+            Some(narrowed) => format!("; narrowed to {}", count(narrowed.paths.len(), "path")),
             None => String::new(),
         };
         let mutation = &inputs.mutation;
@@ -107,16 +107,16 @@ impl Proven {
                 0 => "; no changed line is mutable",
                 _ => ", without mutants",
             };
-            return format!("{head} certified: {cases} cases{why}{unseen}{narrowed}");
+            return format!("{head} certified: {cases}{why}{unseen}{narrowed}");
         }
         let equivalent = match mutation.equivalent {
             0 => String::new(),
             proven => format!(", {proven} equivalent"),
         };
         format!(
-            "{head} certified: {cases} cases, {} of {} mutants killed, {} waived{equivalent}{unseen}{narrowed}",
+            "{head} certified: {cases}, {} of {} killed, {} waived{equivalent}{unseen}{narrowed}",
             mutation.killed_by.values().sum::<u64>(),
-            mutation.viable,
+            count(mutation.viable, "mutant"),
             mutation.waived.len() + mutation.unjudged.len()
         )
     }
@@ -452,8 +452,11 @@ impl Flight<'_> {
         }
         self.progress.done(match gate {
             Gate::Build => "compiled offline".to_owned(),
-            Gate::Mutation => format!("{} mutants, {asked} builds and runs", machine.mutants()),
-            _ => format!("{asked} runs"),
+            Gate::Mutation => {
+                let mutants = count(machine.mutants(), "mutant");
+                format!("{mutants}, {asked} builds and runs")
+            }
+            _ => count(*asked, "run"),
         });
         *asked = 0;
         self.progress.begin(machine.gate().name());

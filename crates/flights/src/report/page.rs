@@ -2,6 +2,7 @@
 
 use super::text::h;
 use super::{Flight, Outcome, Report, Signature, certificate, session, source};
+use crate::show::count;
 use crate::timeline::{Ending, Step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +52,11 @@ fn lead(report: &Report) -> String {
         told.push(format!("plans expect {hostile} to be refused"));
     }
     if mutants > 0 {
-        told.push(format!("{mutants} mutants of the changes were tried"));
+        let were = if mutants == 1 { "was" } else { "were" };
+        told.push(format!(
+            "{} of the changes {were} tried",
+            count(mutants, "mutant")
+        ));
     }
     match told.is_empty() {
         true => "As they were written when they were flown.".to_owned(),
@@ -283,8 +288,8 @@ fn timeline(f: &Flight, out: &mut String) {
     };
     let _ = write!(
         out,
-        "<h3>Timeline</h3>\n<details><summary>What crossed the boundary <span>{} steps{cut}</span></summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline\"><table class=\"time\">\n<thead><tr><th scope=\"col\">Line</th><th scope=\"col\">Stage</th><th scope=\"col\">Asked</th><th scope=\"col\">Outcome</th></tr></thead>\n<tbody>\n",
-        f.steps.len()
+        "<h3>Timeline</h3>\n<details><summary>What crossed the boundary <span>{}{cut}</span></summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline\"><table class=\"time\">\n<thead><tr><th scope=\"col\">Line</th><th scope=\"col\">Stage</th><th scope=\"col\">Asked</th><th scope=\"col\">Outcome</th></tr></thead>\n<tbody>\n",
+        count(f.steps.len(), "step")
     );
     f.steps
         .iter()

@@ -4,6 +4,7 @@
 use super::bench::{Bench, Build};
 use super::{LeftOut, Oracle};
 use crate::FlightsCode;
+use crate::show::count;
 use flightproof_certifier::mutation::{EACH, Fuel, Kill, REACHING, Reach};
 use flightproof_certifier::suite::{self, Heard};
 use flightproof_certifier::{feedback, judge};
@@ -64,7 +65,7 @@ pub(super) enum Noticed {
 impl Checks {
     /// What is counted.
     pub(super) fn word(&self) -> &'static str {
-        if self.tests { "tests" } else { "cases" }
+        if self.tests { "test" } else { "case" }
     }
 
     /// A name that no other has: programs may have tests of one name.
@@ -84,7 +85,7 @@ impl Checks {
         }
         let first = self.left_out.first();
         let first = first.map_or_else(String::new, |l| format!("; {}: {}", l.name, l.why));
-        let detail = format!("{} {}{first}", self.left_out.len(), self.word());
+        let detail = format!("{}{first}", count(self.left_out.len(), self.word()));
         Err(FlightsCode::NothingJudges.refuse(detail).into())
     }
 

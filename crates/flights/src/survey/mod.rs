@@ -13,7 +13,7 @@ pub use report::{Counts, LeftOut, Report, Tried};
 pub use teeth::{Proposal, Teeth, Tooth};
 
 use crate::flight::Host;
-use crate::show::Progress;
+use crate::show::{Progress, count};
 use crate::{FlightsCode, near, state};
 use bench::{Bench, Build, Supplies};
 use checks::Checks;
@@ -207,11 +207,10 @@ impl Survey {
         let found = teeth::measure(bench, &built, &checks, &self.oracle, whole, progress)?;
         let found = Teeth { unjudged, ..found };
         progress.done(format_args!(
-            "{} {} against {} of {} mutants",
-            found.cases.len(),
-            checks.word(),
+            "{} against {} of {}",
+            count(found.cases.len(), checks.word()),
             found.tried,
-            found.mutants
+            count(found.mutants, "mutant")
         ));
         Ok(found)
     }
@@ -243,18 +242,17 @@ impl Survey {
         let built = bench.settle(plan, &self.oracle, &read.packages, &self.features)?;
         let unviable = built.plan.mutants.iter().filter(|m| !m.viable && !m.aside);
         progress.done(format_args!(
-            "{} mutants in one program, {} do not compile, {} builds",
-            built.plan.viable().count(),
+            "{} in one program, {} do not compile, {}",
+            count(built.plan.viable().count(), "mutant"),
             unviable.count(),
-            built.rounds
+            count(built.rounds, "build")
         ));
         progress.begin("baseline");
         let checks = Checks::measure(&mut bench, &built, &self.oracle)?;
         progress.done(format_args!(
-            "{} of {} {} pass without a mutant",
+            "{} of {} pass without a mutant",
             checks.all.len(),
-            checks.all.len() + checks.left_out.len(),
-            checks.word()
+            count(checks.all.len() + checks.left_out.len(), checks.word())
         ));
         Ok((bench, built, checks))
     }
@@ -316,9 +314,11 @@ impl Survey {
             plan = plan.only(|number| shard.holds(number))?;
         }
         let taken = plan.mutants.iter().filter(|m| !m.aside).count();
-        progress.done(match taken == whole {
-            true => format!("{whole} mutants of {files} files"),
-            false => format!("{taken} of {whole} mutants of {files} files"),
+        let same = taken == whole;
+        let (whole, files) = (count(whole, "mutant"), count(files, "file"));
+        progress.done(match same {
+            true => format!("{whole} of {files}"),
+            false => format!("{taken} of {whole} of {files}"),
         });
         Ok(Read {
             archive,

@@ -2,6 +2,7 @@
 
 use super::Survey;
 use super::checks::Checks;
+use crate::show::count;
 use flightproof_certifier::mutation::{Kill, Mutant, MutationPlan};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ impl Counts {
                 parts.push(format!("{number} {what}"));
             }
         }
-        format!("{} mutants: {}", self.mutants, parts.join(", "))
+        format!("{}: {}", count(self.mutants, "mutant"), parts.join(", "))
     }
 }
 

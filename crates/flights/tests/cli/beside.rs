@@ -554,7 +554,7 @@ fn a_revoked_certificate_is_refused_and_an_old_list_is_noticed() {
     let judge = scene.ids["judge"].as_str().unwrap();
     let third = revoke(&[judge, "--reason", "lost"]);
     assert!(
-        third.stdout.contains("version 3: 1 keys, 1 certificates"),
+        third.stdout.contains("version 3: 1 key, 1 certificate"),
         "{}",
         third.text
     );

@@ -117,9 +117,8 @@ fn code_that_nothing_compiles_does_not_ride_along_unseen() {
         let run = environment.certify(name, &[]);
         assert_eq!(run.code, 10, "{}", run.text);
         let verdict = &run.stdout;
-        let expected = format!(
-            "REFUSED at mutation: certifier/NOT_COMPILED: 1 changed lines, such as {place}"
-        );
+        let expected =
+            format!("REFUSED at mutation: certifier/NOT_COMPILED: 1 changed line, such as {place}");
         assert!(verdict.contains(&expected), "{}", run.text);
     }
     // The twin: the same lines beside a change of the program, granted and said.

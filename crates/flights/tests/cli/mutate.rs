@@ -132,9 +132,9 @@ fn only_changed_lines_are_mutated_and_survivors_stand_in_a_table() {
     REFUSED at mutation: certifier/MUTANTS_SURVIVED: 8 of them, such as src/lib.rs:19:8 function-value forgotten -> true
       hint: write a test that notices the change, or remove code that no test needs
     --- stderr
-      read        8 mutants of 1 files  (_.__ s)
+      read        8 mutants of 1 file  (_.__ s)
       open        sealed local session  (_.__ s)
-      build       8 mutants in one program, 0 do not compile, 1 builds  (_.__ s)
+      build       8 mutants in one program, 0 do not compile, 1 build  (_.__ s)
       baseline    4 of 7 tests pass without a mutant  (_.__ s)
       mutants     8 mutants: 0 killed, 0 timed out, 0 survived, 8 reached by nothing  (_.__ s)
     "#);
@@ -373,7 +373,7 @@ fn tests_that_all_fail_judge_nothing() {
     assert_eq!(run.code, 4, "{}", run.text);
     assert!(
         run.stdout
-            .contains("flights/NOTHING_JUDGES: 1 tests; t: it fails in the session"),
+            .contains("flights/NOTHING_JUDGES: 1 test; t: it fails in the session"),
         "{}",
         run.text
     );

@@ -172,7 +172,7 @@ fn the_signature_of_another_key_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 11
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SIGNATURE_INVALID","stage":"verify","detail":"none of 1 signatures is by one of 1 trusted keys","hint":"check that the right public key was given and that the file is unchanged"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"certifier/SIGNATURE_INVALID","stage":"verify","detail":"none of 1 signature is by one of 1 trusted key","hint":"check that the right public key was given and that the file is unchanged"}
     "#);
 }
 

@@ -60,7 +60,7 @@ fn a_witness_that_contradicts_itself_is_unsound() {
     5 cases, private
     same       two-again asks what two asks
     not tried on any program: name one with --repo DIR
-    REFUSED at witness: flights/WITNESS_UNSOUND: 1 findings, such as two and other ask the same and expect different answers
+    REFUSED at witness: flights/WITNESS_UNSOUND: 1 finding, such as two and other ask the same and expect different answers
       hint: take the cases that are named out of the witness, or correct them
     ");
     let json = environment.flights(&["witness", "check", &file, "--format", "json"]);

@@ -228,8 +228,9 @@ fn differs(plan: &AgentPlan, found: &CameTo<'_>) -> Option<Refusal> {
     }
     let said = |attempts: usize, code: Option<&str>, last: Option<&str>| {
         format!(
-            "{} after {attempts} attempts, the last {}",
+            "{} after {}, the last {}",
             code.unwrap_or("certified"),
+            show::count(attempts, "attempt"),
             last.unwrap_or("unsaid")
         )
     };

@@ -98,8 +98,9 @@ fn list(log: &Log, format: Format) -> Result<(), Refusal> {
         ),
         Format::Human => {
             show::print(&format!(
-                "log key {key}\n{} entries, root {}",
-                head.size, head.root
+                "log key {key}\n{}, root {}",
+                show::count(head.size, "entry"),
+                head.root
             ));
             for (index, entry) in entries.iter().enumerate() {
                 show::print(&line(index, entry));
@@ -131,10 +132,12 @@ fn line(index: usize, entry: &Entry) -> String {
 
 fn check(checkpoint: Option<&PathBuf>, log: &Log, format: Format) -> Result<(), Refusal> {
     let entries = log.entries()?.len();
-    let mut detail = format!("{entries} entries, every one and every hash read");
+    let entries = show::count(entries, "entry");
+    let mut detail = format!("{entries}, every one and every hash read");
     if let Some(path) = checkpoint {
         let earlier = log.continues(&input::read(path, MAX_CHECKPOINT)?)?;
-        detail.push_str(&format!("; continues the log of {} entries", earlier.size));
+        let earlier = show::count(earlier.size, "entry");
+        detail.push_str(&format!("; continues the log of {earlier}"));
     }
     say(detail, None, format);
     Ok(())

@@ -128,8 +128,8 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
             inputs.request.attempt
         ),
         "witness" => format!(
-            "{} cases{}, {}, commitment {}",
-            inputs.witness.cases,
+            "{}{}, {}, commitment {}",
+            show::count(inputs.witness.cases, "case"),
             drawn(inputs),
             if inputs.witness.public {
                 "public"
@@ -141,16 +141,17 @@ fn facts(kind: &str, inputs: &Inputs) -> String {
         "image-digest" => compiler(inputs),
         "sandbox-spec" => format!("{} limits and privileges", inputs.sandbox_spec.asked.len()),
         "attestation" => format!(
-            "{}, kernel {}, {} readings, {} acts denied",
+            "{}, kernel {}, {}, {} denied",
             escape(&inputs.attestation.backend, 40),
             escape(&inputs.attestation.kernel, 80),
-            inputs.attestation.found.len(),
-            inputs.attestation.denied.len()
+            show::count(inputs.attestation.found.len(), "reading"),
+            show::count(inputs.attestation.denied.len(), "act")
         ),
         "session-build" => built(inputs),
         "session-execution" => format!(
-            "{} cases, {} runs each",
-            inputs.session_execution.cases, inputs.session_execution.runs_per_case
+            "{}, {} each",
+            show::count(inputs.session_execution.cases, "case"),
+            show::count(inputs.session_execution.runs_per_case, "run")
         ),
         "mutation" => mutated(inputs),
         "capture" => captured(inputs),
@@ -212,8 +213,8 @@ fn mutated(inputs: &Inputs) -> String {
         proven => format!(", {proven} equivalent"),
     };
     format!(
-        "{} mutants, {} viable; killed {}; {} survived, {} waived{equivalent}, {} places waived unjudged",
-        mutation.generated,
+        "{}, {} viable; killed {}; {} survived, {} waived{equivalent}, {} waived unjudged",
+        show::count(mutation.generated, "mutant"),
         mutation.viable,
         if killed.is_empty() {
             "none".to_owned()
@@ -222,7 +223,7 @@ fn mutated(inputs: &Inputs) -> String {
         },
         mutation.survived,
         mutation.waived.len(),
-        mutation.unjudged.len()
+        show::count(mutation.unjudged.len(), "place")
     )
 }
 

@@ -66,11 +66,11 @@ pub(in super::super) fn revoke(args: &RevokeArgs, format: Format) -> Result<Exit
     input::replace(&args.list, &signed, 0o644)?;
     memory.keep(&seen)?;
     let detail = format!(
-        "list {}, version {}: {} keys, {} certificates, good until {}",
+        "list {}, version {}: {}, {}, good until {}",
         list.list,
         list.version,
-        list.keys.len(),
-        list.certificates.len(),
+        show::count(list.keys.len(), "key"),
+        show::count(list.certificates.len(), "certificate"),
         list.expires
     );
     show::verdict(
