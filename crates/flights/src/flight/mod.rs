@@ -22,6 +22,7 @@ pub use certify::{
 pub(crate) use certify::{Lack, lacks};
 pub use host::{Host, reap_here, recover_here, settle};
 pub(crate) use host::{open_repository, settled};
+pub(crate) use language::has_program;
 pub(crate) use order::CALL_TO_FILL_IN;
 pub use order::{Order, Parents};
 pub(crate) use order::{read, read_witness};
@@ -45,7 +46,7 @@ use flightproof_certifier::lineage::{Ancestor, descent};
 use flightproof_certifier::narrowing::{NarrowedClaim, Narrowing};
 use flightproof_certifier::tree::Tree;
 use flightproof_certifier::{CertifierCode, dependency, fence};
-use flightproof_core::{Decision, Fault, Refusal, Verdict};
+use flightproof_core::{Decision, Fault, Refusal, RelPath, Verdict};
 use flightproof_evidence::{Captured, Closed, Package};
 use flightproof_session::profile::Profile;
 use flightproof_session::{Session, crates, observe};
@@ -246,8 +247,10 @@ impl Flight<'_> {
         let packages = match &profile {
             None => Some(self.static_rules(&captured, &tree)?),
             Some(profile) => {
+                let paths: Vec<&RelPath> = unpacked.files().map(|(entry, _)| &entry.path).collect();
+                let paths = paths.iter().copied();
+                has_program(profile, &witness, paths.clone()).map_err(at("plan"))?;
                 self.progress.begin("dependency");
-                let paths = unpacked.files().map(|(entry, _)| &entry.path);
                 language::check(profile, &captured, paths).map_err(at("dependency"))?;
                 self.progress
                     .done(format_args!("{}: nothing to fetch", profile.name));

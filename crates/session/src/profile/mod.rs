@@ -43,6 +43,10 @@ pub struct Profile {
     pub name: String,
     /// One sentence: what is built, and how.
     pub about: String,
+    /// Where the program `{bin}` may begin: a file, or a folder with a slash at the end. Nothing
+    /// is said of Rust, where cargo knows.
+    #[serde(default)]
+    entry: Vec<String>,
     pub(crate) probe: Probe,
     env: BTreeMap<String, String>,
     #[serde(default)]
@@ -147,6 +151,28 @@ impl Profile {
                 escape(path.as_str(), 200)
             ))),
         }
+    }
+
+    /// Where a program of this name may begin, if nothing of it is in the tree.
+    pub fn lacks<'a>(
+        &self,
+        bin: &str,
+        mut paths: impl Iterator<Item = &'a RelPath>,
+    ) -> Option<Vec<String>> {
+        let entry = self
+            .entry
+            .iter()
+            .map(|place| fill(place, &[("{bin}", bin)]));
+        let entry: Vec<String> = entry.collect();
+        let begins = |path: &RelPath| {
+            let path = path.as_str();
+            let here = |place: &String| match place.ends_with('/') {
+                true => path.starts_with(place.as_str()),
+                false => path == place,
+            };
+            entry.iter().any(here)
+        };
+        (!entry.is_empty() && !paths.any(begins)).then_some(entry)
     }
 
     /// The environment of every tool: the same in every session, nothing of the host.
