@@ -4,7 +4,7 @@ use super::input;
 use crate::FlightsCode;
 use crate::flight::{self, Host};
 use crate::show::{self, Format, Progress, Speak};
-use crate::survey::{LeftOut, Oracle, Proposal, Survey, Teeth};
+use crate::survey::{LeftOut, Oracle, Proposal, Survey, Teeth, cases_alone};
 use clap::{Args, Subcommand};
 use flightproof_certifier::witness::{Twins, Witness};
 use flightproof_core::{Exit, Refusal, escape};
@@ -27,7 +27,8 @@ pub(super) struct CheckArgs {
     /// The witness.
     file: PathBuf,
     /// A working directory whose program the cases are tried on, or whose tests a suite names: which of
-    /// them fail, waver, or notice no mutant that another does not notice too.
+    /// them fail, waver, or notice no mutant that another does not notice too. In another language than
+    /// Rust there are no mutants here.
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Mutate only lines that differ from this revision.
@@ -53,8 +54,12 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
     let (cases, public, twins) = (witness.cases().len(), witness.is_public(), witness.twins());
     let judges = match witness.suite() {
         Some(_) => Judges::Tests,
-        None => Judges::Cases(cases),
+        None => Judges::Cases {
+            written: cases,
+            generates: witness.differential().is_some(),
+        },
     };
+    let language = witness.language().map(str::to_owned);
     let teeth = args
         .repo
         .is_some()
@@ -73,9 +78,20 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
             });
             show::print(&document.to_string());
         }
-        Format::Human => lines(judges, public, &twins, teeth.as_ref())
-            .iter()
-            .for_each(|line| show::print(line)),
+        Format::Human => {
+            let mut told = lines(judges, public, &twins, teeth.as_ref());
+            if let Some(teeth) = &teeth {
+                told.push(match &language {
+                    None => noticed(judges, teeth),
+                    Some(language) => format!(
+                        "{} of {cases} cases answered as expected; no mutant was tried: `certify` makes those of \
+                         a change in {language}",
+                        cases - teeth.missed.len()
+                    ),
+                });
+            }
+            told.iter().for_each(|line| show::print(line));
+        }
     }
     let Some(first) = wrong.first() else {
         return Ok(Exit::Passed);
@@ -91,6 +107,26 @@ pub(super) fn check(args: &CheckArgs, format: Format) -> Result<Exit, Refusal> {
 fn teeth(args: &CheckArgs, witness: Witness, format: Format) -> Result<Teeth, Refusal> {
     let repo = args.repo.clone().unwrap_or_default();
     input::directory(&repo)?;
+    let language = witness.language().map(str::to_owned);
+    let picks = args.in_diff.is_some() || !args.packages.is_empty() || args.lock.is_some();
+    if let Some(language) = language.as_ref().filter(|_| picks) {
+        let detail =
+            format!("--in-diff, --package and --lock are for Rust, and this is {language}");
+        return Err(FlightsCode::UsageInvalid.refuse(detail).into());
+    }
+    let host = || -> Result<Host, Refusal> {
+        let toolchain = args.toolchain.as_deref();
+        let host = Host::prepare(flight::Backend::Local { toolchain })?;
+        show::recovered(&host.recover()?);
+        Ok(host)
+    };
+    let mut progress = Progress::new(match format {
+        Format::Human => Speak::Stages,
+        Format::Json => Speak::Nothing,
+    });
+    if let Some(language) = &language {
+        return cases_alone(&host()?, &repo, (&witness, language), &mut progress);
+    }
     let read = |path: &PathBuf| flight::read(path, FlightsCode::FileUnreadable);
     let mut packages = args.packages.clone();
     let own = witness.suite_package().filter(|_| packages.is_empty());
@@ -107,15 +143,7 @@ fn teeth(args: &CheckArgs, witness: Witness, format: Format) -> Result<Teeth, Re
         lock: args.lock.as_ref().map(read).transpose()?,
         features: Vec::new(),
     };
-    let host = Host::prepare(flight::Backend::Local {
-        toolchain: args.toolchain.as_deref(),
-    })?;
-    show::recovered(&host.recover()?);
-    let speak = match format {
-        Format::Human => Speak::Stages,
-        Format::Json => Speak::Nothing,
-    };
-    survey.teeth(&host, &mut Progress::new(speak))
+    survey.teeth(&host()?, &mut progress)
 }
 
 /// What makes a witness unfit, each in a few words.
@@ -134,7 +162,11 @@ fn wrong(twins: &[Twins], teeth: Option<&Teeth>) -> Vec<String> {
 /// What of a witness judges.
 #[derive(Clone, Copy)]
 enum Judges {
-    Cases(usize),
+    Cases {
+        written: usize,
+        /// Whether a flight asks of the baseline what it generates, beside them.
+        generates: bool,
+    },
     /// Those of a suite: how many there are, a tree must say.
     Tests,
 }
@@ -142,14 +174,20 @@ enum Judges {
 impl Judges {
     fn noun(self) -> &'static str {
         match self {
-            Self::Cases(_) => "case",
+            Self::Cases { .. } => "case",
             Self::Tests => "test",
         }
     }
 
     fn told(self) -> String {
         match self {
-            Self::Cases(number) => show::count(number, "case"),
+            Self::Cases { written, generates } => {
+                let more = match generates {
+                    true => ", and inputs that are generated in a flight alone",
+                    false => "",
+                };
+                format!("{}{more}", show::count(written, "case"))
+            }
             Self::Tests => "a suite of tests".to_owned(),
         }
     }
@@ -157,7 +195,7 @@ impl Judges {
     /// One that was asked of no mutant.
     fn missed(self, missed: &LeftOut) -> String {
         match self {
-            Self::Cases(_) => format!("fails here {}: {}", missed.name, missed.why),
+            Self::Cases { .. } => format!("fails here {}: {}", missed.name, missed.why),
             Self::Tests => format!(
                 "left out   {}: {}: {}",
                 missed.target, missed.name, missed.why
@@ -167,10 +205,10 @@ impl Judges {
 
     fn all_missed(self, missed: usize) -> String {
         match self {
-            Self::Cases(cases) => format!(
+            Self::Cases { written, .. } => format!(
                 "{missed} of {} fail on this tree and were asked of no mutant: no fault of the witness where \
                  the tree is the baseline",
-                show::count(cases, "case")
+                show::count(written, "case")
             ),
             Self::Tests => format!("{} here judge nothing", show::count(missed, "test")),
         }
@@ -212,14 +250,30 @@ fn lines(judges: Judges, public: bool, twins: &[Twins], teeth: Option<&Teeth>) -
     if !teeth.missed.is_empty() {
         lines.push(judges.all_missed(teeth.missed.len()));
     }
-    lines.push(format!(
-        "{} of {} tried, {} noticed by no {noun}, {} without teeth of their own",
+    lines
+}
+
+/// What mutants came to, in one line.
+fn noticed(judges: Judges, teeth: &Teeth) -> String {
+    let noun = judges.noun();
+    let generates = matches!(
+        judges,
+        Judges::Cases {
+            generates: true,
+            ..
+        }
+    );
+    let untried = match generates {
+        true => "; what generated inputs notice, a flight says",
+        false => "",
+    };
+    format!(
+        "{} of {} tried, {} noticed by no {noun}, {} without teeth of their own{untried}",
         teeth.tried,
         show::count(teeth.mutants, "mutant"),
         teeth.proposals.len(),
         show::count(teeth.toothless().len(), noun)
-    ));
-    lines
+    )
 }
 
 fn missing(proposal: &Proposal, noun: &str) -> String {

@@ -2,12 +2,14 @@
 //! noticing. Nothing is certified; the tree is the caller's own, and so are the tests.
 
 mod bench;
+mod cases;
 mod checks;
 mod inputs;
 mod report;
 mod teeth;
 mod trial;
 
+pub use cases::cases_alone;
 pub use inputs::ProposedInput;
 pub use report::{Counts, LeftOut, Report, Tried};
 pub use teeth::{Proposal, Teeth, Tooth};

@@ -69,6 +69,67 @@ fn a_certificate_says_how_its_mutants_ran_and_a_policy_must_allow_the_language()
     }
 }
 
+/// Whoever wrote the witness made the slip, and the candidate's author has lost no attempt.
+#[test]
+fn a_witness_of_a_program_that_is_not_there_ends_before_anything_is_built() {
+    let environment = pricing("python");
+    let own = workspace().join("flights/witness/pricing-python.json");
+    let own = std::fs::read_to_string(own).unwrap();
+    let slip = own.replacen("\"pricing\"", "\"pircing\"", 1);
+    assert_ne!(own, slip);
+    let witness = environment.write("w.json", &slip);
+    let run = environment.certify("candidate", &["--witness", &witness]);
+    assert_eq!(run.code, 20, "{}", run.text);
+    let told =
+        "REFUSED at plan: certifier/TARGET_MISSING: python: there is no pircing.py and no pircing/";
+    assert!(run.stdout.contains(told), "{}", run.text);
+    let log = environment.flights(&["cert", "log", "show", "--format", "json"]);
+    assert!(!log.text.contains("TARGET_MISSING"), "{}", log.text);
+}
+
+#[test]
+fn the_cases_of_a_witness_are_tried_on_a_program_in_another_language() {
+    let environment = pricing("python");
+    let own = workspace().join("flights/witness/pricing-python.json");
+    let mut witness: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(own).unwrap()).unwrap();
+    witness["cases"][0]["expect"]["stdout"] = "never\n".into();
+    let name = witness["cases"][0]["id"].as_str().unwrap().to_owned();
+    let file = environment.write("w.json", &witness.to_string());
+    let repo = environment.path("repo");
+    environment.git(&["checkout", "--quiet", "candidate"]);
+    let check = ["witness", "check", &file, "--repo", repo.to_str().unwrap()];
+    let run = environment.flights(&check);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let missed = format!("fails here {name}: the program ended by exit status 0");
+    assert!(run.stdout.contains(&missed), "{}", run.text);
+    assert!(
+        run.stdout.contains("Expected as standard output: never"),
+        "{}",
+        run.text
+    );
+    let all = witness["cases"].as_array().unwrap().len();
+    let told = format!(
+        "{} of {all} cases answered as expected; no mutant was tried",
+        all - 1
+    );
+    assert!(run.stdout.contains(&told), "{}", run.text);
+    let run = environment.flights(&[&check[..], &["--in-diff", "main"]].concat());
+    assert_eq!(run.code, 2, "{}", run.text);
+    environment.write(
+        "repo/pricing/__main__.py",
+        "import time\nprint(time.monotonic_ns())\n",
+    );
+    let run = environment.flights(&check);
+    assert_eq!(run.code, 20, "{}", run.text);
+    assert!(
+        run.stdout
+            .contains("does not answer the same way each time"),
+        "{}",
+        run.text
+    );
+}
+
 #[test]
 fn a_door_that_no_case_opens_leaves_a_mutant_alive() {
     let door = [(

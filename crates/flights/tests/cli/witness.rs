@@ -68,6 +68,22 @@ fn a_witness_that_contradicts_itself_is_unsound() {
 }
 
 #[test]
+fn inputs_that_a_flight_generates_are_told_beside_the_cases() {
+    let environment = Environment::new();
+    let differential =
+        r#","differential":{"inputs":9,"args":[["{word}"]],"rules":{"word":["a","b"]}}}"#;
+    let own = witness("");
+    let file = environment.write(
+        "w.json",
+        &format!("{}{differential}", &own[..own.len() - 1]),
+    );
+    let run = environment.flights(&["witness", "check", &file]);
+    assert_eq!(run.code, 0, "{}", run.text);
+    let told = "0 cases, and inputs that are generated in a flight alone, private\n";
+    assert!(run.stdout.contains(told), "{}", run.text);
+}
+
+#[test]
 fn cases_that_waver_or_have_no_teeth_are_named_and_what_is_missing_is_proposed() {
     let environment = with_words();
     let lots = r#",{"id":"lots","args":["lots"],"expect":{"exit":0}},
