@@ -31,6 +31,9 @@ const MAX_PROGRAMS: usize = 64;
 /// How often each program is run on the baseline: a test that wavers more rarely than that is not seen.
 pub const BASELINE_RUNS: usize = 3;
 
+/// Most tests that are told to judge nothing.
+const MAX_TOLD: usize = 12;
+
 /// Which tests judge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +61,8 @@ pub struct TestPlan {
     pub failing: usize,
     /// Tests that waver on the baseline, by program and name.
     pub quarantined: Vec<String>,
+    /// All that judge nothing, each with the reason.
+    pub left_out: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +151,7 @@ impl TestPlan {
             ignored: 0,
             failing: 0,
             quarantined: Vec::new(),
+            left_out: Vec::new(),
         })
     }
 
@@ -160,6 +166,23 @@ impl TestPlan {
     /// The baseline's files that lie over the candidate's, ours appended.
     pub fn overlay(&self) -> &BTreeMap<RelPath, Bytes> {
         &self.overlay
+    }
+
+    /// Which tests judge, and which do not and why, in one line.
+    pub fn told(&self) -> String {
+        let judging = match self.expected {
+            1 => "1 test judges".to_owned(),
+            more => format!("{more} tests judge"),
+        };
+        if self.left_out.is_empty() {
+            return judging;
+        }
+        let shown = &self.left_out[..self.left_out.len().min(MAX_TOLD)];
+        let more = match self.left_out.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{judging}; left out: {}{more}", shown.join(", "))
     }
 
     /// The folder that the tests start in.
@@ -229,9 +252,18 @@ impl TestPlan {
             program.known = first.keys().cloned().collect();
             for (name, outcome) in first {
                 let same = others.iter().all(|other| other.get(name) == Some(outcome));
+                let why = match outcome {
+                    _ if !same => Some("wavers on the baseline"),
+                    Outcome::Failed => Some("fails on the baseline"),
+                    Outcome::Ignored => Some("ignored"),
+                    Outcome::Passed => None,
+                };
+                let label = format!("{}: {name}", program.name);
+                self.left_out
+                    .extend(why.map(|why| format!("{} ({why})", escape(&label, 120))));
                 match outcome {
                     _ if !same => {
-                        self.quarantined.push(format!("{}: {name}", program.name));
+                        self.quarantined.push(label);
                         program.dropped.insert(name.clone());
                     }
                     Outcome::Failed => {

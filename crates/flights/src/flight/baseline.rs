@@ -88,6 +88,10 @@ impl Flight<'_> {
         let used = self.ask_baseline(flew, ("suite session", said), &mut trial)?;
         self.progress.seen.attestation = None;
         let measured = trial.finish().map_err(at("baseline"))?;
+        if let Some(tests) = measured.tests() {
+            self.progress.begin("baseline");
+            self.progress.done(tests.told());
+        }
         Ok((measured, Some(used)))
     }
 

@@ -66,6 +66,8 @@ fn the_tests_of_a_library_judge_a_change_of_it_and_the_certificate_says_what_tha
         "{}",
         run.text
     );
+    let told = "3 tests judge; left out: api: broken (fails on the baseline), api: slow (ignored)";
+    assert!(run.stderr.contains(told), "{}", run.text);
     let found = claim(&environment, "witness/suite");
     let expected = json!({"tests": 3, "ignored": 1, "failing": 1, "runs": 3, "quarantined": []});
     assert_eq!(found, expected);

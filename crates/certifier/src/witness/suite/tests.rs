@@ -186,6 +186,8 @@ fn a_test_that_fails_or_wavers_on_the_baseline_judges_nothing_and_is_counted_or_
     let plan = witness.tests().unwrap();
     assert_eq!((plan.expected, plan.failing), (1, 1));
     assert_eq!(plan.quarantined, ["api: flaky"]);
+    let told = "1 test judges; left out: api: broken (fails on the baseline), api: flaky (wavers on the baseline)";
+    assert_eq!(plan.told(), told);
     // Whatever they come to on the candidate; they must run all the same.
     for outcome in ["ok", "FAILED"] {
         assert!(passes(
