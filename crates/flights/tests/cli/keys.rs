@@ -91,17 +91,39 @@ fn a_key_file_that_is_no_key_is_refused() {
     assert_snapshot!(run.text, @r#"
     exit 20
     --- stdout
-    REFUSED at plan: certifier/KEY_MALFORMED: no Ed25519 PRIVATE KEY in PKCS#8 PEM
+    REFUSED at plan: certifier/KEY_MALFORMED: $TREE/home/.local/state/flightproof/keys/flightproof.pem: no Ed25519 PRIVATE KEY in PKCS#8 PEM
       hint: give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it; a public key may be the one line `ssh-ed25519 …` of OpenSSH as well
     "#);
     fs::write(&secret, "x".repeat(20_000)).unwrap();
     let run = environment.certify("candidate", &[]);
     assert_snapshot!(run.text, @r#"
-    exit 21
+    exit 20
     --- stdout
-    STOPPED at plan: flights/KEY_FILE: $TREE/home/.local/state/flightproof/keys/flightproof.pem: more than 16384 bytes
-      hint: check the path and its permissions (chmod 600 for what is secret); `key new` takes another path with --out
+    REFUSED at plan: certifier/KEY_MALFORMED: $TREE/home/.local/state/flightproof/keys/flightproof.pem: more than 16384 bytes
+      hint: give the file that is asked for, the secret key (FILE.pem) or the public one (FILE.pem.pub), as `flights key new` or `openssl genpkey -algorithm ed25519` write it; a public key may be the one line `ssh-ed25519 …` of OpenSSH as well
     "#);
+}
+
+/// Each half in the place of the other, and a file that is neither.
+#[test]
+fn a_wrong_key_is_one_kind_of_slip_and_its_file_is_named() {
+    let environment = Environment::with_pricing();
+    let public = environment.public_key();
+    let secret = environment.state().join("keys/flightproof.pem");
+    let secret = secret.to_str().unwrap();
+    let policy = environment.write("policy.json", crate::verify::POLICY);
+    environment.write("work/c", "{}");
+    let told = |run: crate::environment::Run, file: &str, why: &str| {
+        assert_eq!(run.code, 20, "{}", run.text);
+        let said = format!("certifier/KEY_MALFORMED: {file}: {why}");
+        assert!(run.stdout.contains(&said), "{}", run.stdout);
+    };
+    let run = environment.certify("candidate", &["--key", &public]);
+    told(run, &public, "it is a public key");
+    let run = environment.flights(&["cert", "show", "c", "--key", secret]);
+    told(run, secret, "it is a secret key");
+    let run = environment.flights(&["cert", "show", "c", "--key", &policy]);
+    told(run, &policy, "no Ed25519 key in PEM");
 }
 
 /// A passphrase in a file of its owner.

@@ -8,6 +8,7 @@ use super::input;
 use crate::show::{self, Format};
 use crate::{FlightsCode, regular, ssh_agent, state};
 use clap::{Args, Subcommand};
+use flightproof_certifier::CertifierCode;
 use flightproof_certifier::key::{LockEntropy, PublicKey, SecretKey, Signer};
 use flightproof_core::{Exit, Refusal};
 use std::fs;
@@ -170,9 +171,9 @@ pub(super) fn by_name(
     })?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 && public(&path).is_ok() {
-        return Err(key_file(
-            &path,
-            "it is a public key, and nothing is signed with one",
+        let detail = "it is a public key, and nothing is signed with one";
+        return Err(input::named(&path)(
+            CertifierCode::KeyMalformed.refuse(detail),
         ));
     }
     if mode & 0o077 != 0 {
@@ -183,10 +184,12 @@ pub(super) fn by_name(
     }
     let pem = read(&path)?;
     if !SecretKey::is_locked(&pem) {
-        return Ok(Box::new(SecretKey::from_pem(&pem)?));
+        let key = SecretKey::from_pem(&pem).map_err(input::named(&path))?;
+        return Ok(Box::new(key));
     }
     let passphrase = passphrase::of_existing(&path, passphrase_file)?;
-    Ok(Box::new(SecretKey::unlock(&pem, &passphrase)?))
+    let key = SecretKey::unlock(&pem, &passphrase).map_err(input::named(&path))?;
+    Ok(Box::new(key))
 }
 
 /// Reads a public key.
@@ -194,7 +197,15 @@ pub(super) fn by_name(
 /// # Errors
 /// `FILE_UNREADABLE` if it is not there, `KEY_FILE`; what the key parser refuses.
 pub(super) fn public(path: &Path) -> Result<PublicKey, Refusal> {
-    Ok(PublicKey::from_file(&read(path)?)?)
+    let text = read(path)?;
+    let found = match PublicKey::from_file(&text) {
+        Err(_) if text.contains("PRIVATE KEY-----") => {
+            let detail = "it is a secret key, and a public one is asked for";
+            Err(CertifierCode::KeyMalformed.refuse(detail))
+        }
+        found => found,
+    };
+    found.map_err(input::named(path))
 }
 
 /// The public half of the key in the state directory.
@@ -222,6 +233,9 @@ fn write(path: &Path, pem: &[u8], mode: u32) -> Result<(), Refusal> {
 fn read(path: &Path) -> Result<String, Refusal> {
     regular::read_text(path, MAX_KEY_FILE).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => input::unread(path, &e),
+        std::io::ErrorKind::InvalidData | std::io::ErrorKind::FileTooLarge => {
+            input::named(path)(CertifierCode::KeyMalformed.refuse(e))
+        }
         _ => key_file(path, e),
     })
 }
