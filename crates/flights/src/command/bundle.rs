@@ -1,5 +1,6 @@
 //! `flights bundle`: one commit as a bundle, made and checked.
 
+use super::archive::ARCHIVES;
 use super::input;
 use super::repository::Repository;
 use crate::flight::{WorkDirectory, open_repository};
@@ -135,7 +136,9 @@ fn create(
 ) -> Result<Report, Refusal> {
     if let Some(beside) = beside {
         input::apart(output, &[beside])?;
+        input::replaces_its_kind(beside, ARCHIVES)?;
     }
+    input::replaces_its_kind(output, &[b"# v2 git bundle", b"# v3 git bundle"])?;
     let desk = Desk::open(&Repository::of(repo)?.top)?;
     let grants = rules.grants_unjudged();
     let request = CaptureRequest {

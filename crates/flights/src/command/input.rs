@@ -54,6 +54,32 @@ pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refusa
         .map_err(|refusal| FlightsCode::OutputUnwritable.refuse(refusal.detail).into())
 }
 
+/// Refuses an output in whose place lies a file of another kind: one that does not begin as outputs of this
+/// kind do, and is not empty.
+///
+/// # Errors
+/// `OUTPUT_UNWRITABLE`, `FILE_UNREADABLE`.
+pub(super) fn replaces_its_kind(output: &Path, kinds: &[&[u8]]) -> Result<(), Refusal> {
+    use std::io::Read as _;
+    // Asked before it is opened: to open a pipe waits for whoever writes.
+    if !std::fs::metadata(output).is_ok_and(|found| found.is_file()) {
+        return Ok(());
+    }
+    let longest = kinds.iter().map(|kind| kind.len()).max().unwrap_or(0);
+    let mut begins = Vec::new();
+    std::fs::File::open(output)
+        .and_then(|file| file.take(longest as u64).read_to_end(&mut begins))
+        .map_err(|e| unread(output, &e))?;
+    match begins.is_empty() || kinds.iter().any(|kind| begins.starts_with(kind)) {
+        true => Ok(()),
+        false => {
+            let why = "a file of another kind is there and is not replaced";
+            let detail = format!("{}: {why}", shown(output));
+            Err(FlightsCode::OutputUnwritable.refuse(detail).into())
+        }
+    }
+}
+
 fn is_input(output: &Path) -> Refusal {
     let detail = format!("{}: it is an input as well", shown(output));
     FlightsCode::OutputUnwritable.refuse(detail).into()

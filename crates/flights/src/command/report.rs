@@ -13,7 +13,7 @@ use clap::Args;
 use flightproof_certifier::certificate::Statement;
 use flightproof_certifier::dsse::{self, MAX_ENVELOPE_BYTES};
 use flightproof_certifier::key::PublicKey;
-use flightproof_core::{Digest, Exit, Refusal, Verdict, parse_strict};
+use flightproof_core::{Digest, Exit, Refusal, Verdict, escape, parse_strict};
 use std::path::{Path, PathBuf};
 
 /// The schema name of what is printed about a report.
@@ -53,7 +53,14 @@ pub(super) fn run(args: &ReportArgs, format: Format) -> Result<Exit, Refusal> {
     let (flown, plans): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.runs.iter().partition(|run| is_flown(run));
     if let Some(other) = plans.iter().find(|plan| plan.is_dir()) {
-        return Err(input::unreadable(other, "there is no verdict.json in it"));
+        let why = match (other.extension(), other.file_stem()) {
+            (Some(ending), Some(stem)) if ending == "flight" => format!(
+                "a recording is replayed by the name of its plan, {}",
+                escape(stem.as_encoded_bytes(), 200)
+            ),
+            _ => "there is no verdict.json in it, as a flight writes into its --out".to_owned(),
+        };
+        return Err(input::unreadable(other, why));
     }
     let mut flights = Vec::new();
     let mut exit = Exit::Passed;

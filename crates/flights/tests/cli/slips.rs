@@ -66,7 +66,7 @@ fn what_is_not_there_is_a_usage_error_in_every_command() {
         format!("{certify} --repo empty"),
         "mutate --repo none --oracle tests".into(),
         "init --repo none".into(),
-        "bundle create --repo empty --baseline main --head candidate -o some".into(),
+        "bundle create --repo empty --baseline main --head candidate -o new".into(),
         "bundle check some --repo empty --baseline main".into(),
         "import some --repo empty --baseline main --branch main --uncertified-i-know".into(),
         "import recover --repo empty".into(),
@@ -75,7 +75,7 @@ fn what_is_not_there_is_a_usage_error_in_every_command() {
         "certify --baseline none --candidate candidate --witness witness.json --out out --repo repo".into(),
         "certify --baseline main --candidate none --witness witness.json --out out --repo repo".into(),
         "mutate --repo repo --oracle tests --list --in-diff none".into(),
-        "bundle create --repo repo --baseline none --head candidate -o some".into(),
+        "bundle create --repo repo --baseline none --head candidate -o new".into(),
         "cert verify some --key key.pub --subject none --repo repo --policy policy.json".into(),
     ];
     for line in lines {
@@ -88,6 +88,70 @@ fn what_is_not_there_is_a_usage_error_in_every_command() {
             run.text
         );
     }
+}
+
+#[test]
+fn a_file_beside_the_one_that_is_meant_is_told() {
+    let environment = place();
+    environment.write("work/flight/verdict.json", "{}");
+    environment.write("work/some.flight/verdict", "{}");
+    for (line, code, said) in [
+        (
+            "cert show flight",
+            2,
+            "is certificate.dsse.json in its directory",
+        ),
+        ("cert show flight/verdict.json", 11, "flight/verdict.json: "),
+        (
+            "cert show flight/verdict.json",
+            11,
+            "of a flight that is certificate.dsse.json",
+        ),
+        (
+            "cert show flight/certificate.dsse.json",
+            2,
+            "a flight that was refused has no certificate",
+        ),
+        (
+            "report some.flight -o r.html",
+            2,
+            "by the name of its plan, some",
+        ),
+        (
+            "report none -o r.html",
+            2,
+            "without names every plan in flights/ is meant",
+        ),
+    ] {
+        let run = run(&environment, line);
+        assert_eq!(run.code, code, "{line}: {}", run.text);
+        assert!(run.text.contains(said), "{line}: {}", run.text);
+    }
+}
+
+/// A new output may lie in the place of an older one, and of nothing else.
+#[test]
+fn a_file_of_another_kind_is_not_replaced() {
+    let environment = place();
+    let bundle = "bundle create --repo repo --baseline main --head candidate -o";
+    for command in ["archive pack empty -o", bundle] {
+        let line = format!("{command} witness.json");
+        let kept = run(&environment, &line);
+        assert_eq!(kept.code, 2, "{line}: {}", kept.text);
+        let said = "flights/OUTPUT_UNWRITABLE: witness.json: a file of another kind is there";
+        assert!(kept.text.contains(said), "{line}: {}", kept.text);
+        environment.write("work/output", "");
+        // First one that holds nothing, then its own.
+        for _ in 0..2 {
+            let line = format!("{command} output");
+            let run = run(&environment, &line);
+            assert_eq!(run.code, 0, "{line}: {}", run.text);
+        }
+    }
+    let large = format!("{bundle} large.bundle --large src --changeset witness.json");
+    assert_eq!(run(&environment, &large).code, 2);
+    let witness = std::fs::read(environment.path("work/witness.json")).unwrap();
+    assert!(witness.starts_with(b"{"));
 }
 
 #[test]
@@ -108,7 +172,7 @@ fn what_is_nearly_there_is_suggested() {
         (format!("{certify} --baseline mian --candidate candidate --admit main"), "main"),
         (format!("{certify} --baseline main --candidate candidate --admit mian"), "main"),
         ("mutate --repo repo --list --package pircing".into(), "pricing"),
-        ("bundle create --repo repo --baseline mian --head candidate -o some".into(), "main"),
+        ("bundle create --repo repo --baseline mian --head candidate -o new".into(), "main"),
         ("cert verify some --key key.pub --subject candidte --repo repo --policy policy.json".into(), "candidate"),
         ("run prcing".into(), "pricing.toml"),
         ("report pricng -o report.html".into(), "pricing.toml"),

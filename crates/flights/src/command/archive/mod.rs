@@ -3,7 +3,6 @@
 mod report;
 
 use super::input;
-use crate::FlightsCode;
 use crate::meter::Meter;
 use crate::show::{self, Format};
 use clap::{Args, Subcommand};
@@ -224,9 +223,7 @@ fn choose<T>(
     work: impl FnOnce(&mut dyn Choice) -> Result<T, ArchiveError>,
 ) -> Result<(T, Selection), Refusal> {
     let own = place_within(dir, output);
-    if own.is_some() {
-        replaces_an_archive(output)?;
-    }
+    input::replaces_its_kind(output, ARCHIVES)?;
     let inner = match args.everything {
         true => Workspace::without_rules(),
         false => Workspace::new(&args.deny, &args.admit)?.of(dir)?,
@@ -236,20 +233,8 @@ fn choose<T>(
     Ok((done, choice.inner.into_selection()))
 }
 
-/// Within the directory that is packed an output may be new, or replace an archive: any other file
-/// there is work that would be gone.
-fn replaces_an_archive(output: &Path) -> Result<(), Refusal> {
-    if output.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    match input::read(output, 5)?.get(..5) {
-        Some(b"PAAR1" | b"PAWS1") => Ok(()),
-        _ => {
-            let detail = format!("{}: a file of the directory", input::shown(output));
-            Err(FlightsCode::OutputUnwritable.refuse(detail).into())
-        }
-    }
-}
+/// How archives begin.
+pub(super) const ARCHIVES: &[&[u8]] = &[b"PAAR1", b"PAWS1"];
 
 /// An archive that was written into the directory it is made of is no part of it the next time.
 struct WithoutOutput<C> {

@@ -105,7 +105,16 @@ pub(super) fn run(command: &CertCommand, format: Format) -> Result<Exit, Refusal
 
 /// Reads a certificate file, or another envelope.
 pub(super) fn envelope(path: &Path) -> Result<Vec<u8>, Refusal> {
-    input::read(path, MAX_ENVELOPE_BYTES)
+    input::read(path, MAX_ENVELOPE_BYTES).map_err(|refusal| {
+        let flown = !path.exists() && path.with_file_name("verdict.json").is_file();
+        let told = match (path.is_dir(), flown) {
+            (true, _) => "; the certificate of a flight is certificate.dsse.json in its directory",
+            (_, true) => "; a flight that was refused has no certificate",
+            _ => "",
+        };
+        let detail = format!("{}{told}", refusal.detail);
+        Refusal { detail, ..refusal }
+    })
 }
 
 /// Reads a policy file.

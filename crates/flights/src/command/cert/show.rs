@@ -1,7 +1,7 @@
 //! `flights cert show`: what a certificate claims and what it does not. It decides nothing.
 
 use super::claims::{KINDS, Kind, SPEND};
-use super::{ShowArgs, envelope, public_keys};
+use super::{ShowArgs, envelope, input, public_keys};
 use crate::proof::drawn;
 use crate::show::{self, Format};
 use flightproof_certifier::certificate::{Admission, Statement};
@@ -38,9 +38,10 @@ fn read(args: &ShowArgs) -> Result<Read, Refusal> {
     let envelope = envelope(&args.certificate)?;
     let keys = public_keys(&args.keys)?;
     let (payload, signers) = if keys.is_empty() {
-        (dsse::unchecked(&envelope, PAYLOAD_TYPE)?, None)
+        let payload = dsse::unchecked(&envelope, PAYLOAD_TYPE);
+        (payload.map_err(input::named(&args.certificate))?, None)
     } else {
-        let opened = dsse::open(&envelope, &keys, 1)?;
+        let opened = dsse::open(&envelope, &keys, 1).map_err(input::named(&args.certificate))?;
         (opened.bytes().to_vec(), Some(opened.signers().to_vec()))
     };
     Ok(Read {
