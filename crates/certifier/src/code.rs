@@ -131,7 +131,7 @@ flightproof_core::refusal_codes! {
             "a certificate file is too large", "the work to read a stranger's file is bounded", "check that the file is a certificate; a real one is far smaller";
         /// The envelope is not one DSSE document that can be read in only one way.
         EnvelopeMalformed = "ENVELOPE_MALFORMED", Evidence,
-            "a certificate file is not a well-formed envelope", "a document that two readers read differently proves nothing", "use the file exactly as it was written";
+            "a certificate file is not a well-formed envelope", "a document that two readers read differently proves nothing", "give the signed file itself, exactly as it was written; of a flight that is certificate.dsse.json in its directory";
         /// The payload is not an in-toto statement by its declared type.
         PayloadTypeUnsupported = "PAYLOAD_TYPE_UNSUPPORTED", Evidence,
             "the envelope holds something else than a certificate", "a signature over another kind of document says nothing about this one", "give the certificate, not another signed file";
@@ -214,7 +214,7 @@ flightproof_core::refusal_codes! {
             "the certificate is for another repository", "the policy is for one repository by name", "use the policy of that repository";
         /// The certificate used another witness than the policy names.
         WitnessMismatch = "WITNESS_MISMATCH", Policy,
-            "the commit was judged by another witness", "passing somebody else's cases proves something else", "certify with the witness the policy names";
+            "the commit was judged by another witness", "passing somebody else's cases proves something else", "give the witness that the certificate was made with; where the policy names another, certify again with that one";
         /// The witness was public and the policy wants a private one.
         WitnessPublic = "WITNESS_PUBLIC", Policy,
             "the commit was judged by a public witness", "its author could read the expected answers", "certify with a private witness, or set allow.public_witness";
@@ -339,7 +339,7 @@ flightproof_core::refusal_codes! {
             "the commit does not compile", "what cannot be built cannot be judged", "fix the errors that are shown; the build is offline, with the locked dependencies only";
         /// The witness names a target that the candidate does not have.
         TargetMissing = "TARGET_MISSING", Configuration,
-            "the binary or package that the witness names is not in the tree", "a witness for another program judges nothing", "check `bin` or `package` in the witness against the manifests of the tree";
+            "the binary or package that the witness names is not in the tree", "a witness for another program judges nothing", "check `bin` or `package` in the witness against the manifests of the tree; in another language than Rust `bin` names the file that the program begins with, without its ending, or in Go its folder in cmd/";
         /// The witness's driver does not compile.
         DriverFailed = "DRIVER_FAILED", Configuration,
             "the witness's driver does not compile against the candidate's library", "the driver is part of the witness, so this says nothing about the candidate unless it changed what the driver uses", "compile the driver by hand against the library to see the errors; if only the candidate breaks it, the candidate changed its interface";
@@ -363,7 +363,7 @@ flightproof_core::refusal_codes! {
             "a case made a forbidden system call", "a case computes; it neither reaches the network nor the kernel's other doors", "remove the call from the program";
         /// A case ran out of time.
         CaseTimedOut = "CASE_TIMED_OUT", Input,
-            "a case did not end in time", "an answer that does not come is no answer", "look for an endless loop, or have the operator raise the case's time";
+            "a case did not end in time", "an answer that does not come is no answer", "look for an endless loop; a case has 10 seconds, a program of a suite's tests 60, and nothing raises that: work that takes longer needs a smaller input";
         /// A case wrote too much.
         CaseOutputLimit = "CASE_OUTPUT_LIMIT", Input,
             "a case wrote more than it may", "output that was cut cannot be compared", "write less";
@@ -427,7 +427,7 @@ flightproof_core::refusal_codes! {
             "a changed function accepts no mutant at all", "code that compiles only exactly as it is written could hide anything", "write the function so that it can be mutated, for example with a return type that has a default";
         /// A mutant that no case noticed.
         MutantsSurvived = "MUTANTS_SURVIVED", Input,
-            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, add a case or test that notices the change, or ask the witness's owner for a case, or to paste what a note prints into the witness's `waivers`, with a reason";
+            "the witness does not notice changes to the changed code", "code whose change nobody notices is not shown to be right; a backdoor looks exactly like this", "remove code no case needs, or have something notice the change: a case of the witness's owner; in a suite a test that passes on the baseline too, since one that fails there judges nothing; with generated inputs more `inputs`, or the boundary as a text in `rules`; or the owner pastes what a note prints into the witness's `waivers`, with a reason";
         /// Mutants were killed only by crashes and limits.
         NoKillByValue = "NO_KILL_BY_VALUE", Input,
             "no mutant was noticed by a different answer", "crashes and time-outs alone do not show that answers are compared", "ask the witness's owner for cases whose answers depend on the change";

@@ -3,7 +3,7 @@ flightproof_core::refusal_codes! {
     pub enum FlightsCode in "flights" {
         /// A plan cannot be read.
         PlanUnreadable = "PLAN_UNREADABLE", Usage,
-            "there is no readable plan at this path", "a flight without a plan has nothing to prove", "check the path, or run `flights run` without names to fly every plan in flights/";
+            "there is no readable plan at this path", "a flight without a plan has nothing to prove", "check the path; without names every plan in flights/ is meant";
         /// A plan breaks the schema.
         PlanInvalid = "PLAN_INVALID", Configuration,
             "the plan breaks its schema", "a plan that could be read in two ways would be flown in one of them", "compare the plan with the schema in docs/formats.md";
@@ -12,7 +12,7 @@ flightproof_core::refusal_codes! {
             "the plan's source is not on this machine", "a flight needs the exact bytes its plan names", "for a published crate run `cargo fetch --locked` on the manifests in fixtures/published; for a repository check the path and the commits";
         /// The witness file cannot be read.
         WitnessUnreadable = "WITNESS_UNREADABLE", Usage,
-            "the witness file, or the driver it names, cannot be read", "nothing can be judged without it", "check the path given with --witness and the driver beside the file";
+            "the witness file, or the driver it names, cannot be read", "nothing can be judged without it", "check the path, given with --witness or in the plan, and the driver beside the file";
         /// No key to sign with.
         KeyMissing = "KEY_MISSING", Configuration,
             "there is no key to sign the certificate with", "an unsigned certificate proves nothing to anybody else", "make one with `flights key new`, or name one with --key FILE";
@@ -42,7 +42,7 @@ flightproof_core::refusal_codes! {
             "the clock of this machine cannot be right", "what expires, how fresh evidence is and which day money is booked to are told by it", "set it (timedatectl set-ntp true); where money was booked to a later day, confirm today with `flights spend confirm-day DAY`";
         /// The toolchain was not found.
         ToolchainMissing = "TOOLCHAIN_MISSING", Environment,
-            "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies";
+            "no Rust toolchain was found to bind into the session", "the candidate is compiled by exactly one attested toolchain", "install one with rustup; where rustup says that none is chosen, `rustup default stable` does both; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies";
         /// A program the host needs is missing.
         ProgramMissing = "PROGRAM_MISSING", Environment,
             "a program this machine must have is not installed", "there is no weaker way to do what it does", "install the Debian package the message names";

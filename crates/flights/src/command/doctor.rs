@@ -28,7 +28,7 @@ struct Check {
 /// # Errors
 /// Never; what is missing is in the list and in the exit status.
 pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
-    let checks = [
+    let mut checks = [
         check(
             "git",
             state::program("git", "git").map(|p| input::shown(&p)),
@@ -50,6 +50,11 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
         },
         check("leftovers", leftovers()),
     ];
+    for at in 1..checks.len() {
+        if let (before, [own, ..]) = checks.split_at_mut(at) {
+            same_cause(before, own);
+        }
+    }
     match format {
         Format::Json => show::print(
             &serde_json::json!({"schema": "flightproof/doctor/1", "checks": checks}).to_string(),
@@ -62,6 +67,15 @@ pub(super) fn run(format: Format) -> Result<Exit, Refusal> {
     } else {
         Exit::Environment
     })
+}
+
+/// What is missing for the reason that an earlier check tells is told of once.
+fn same_cause(before: &[Check], own: &mut Check) {
+    let told = before.iter().find(|c| !c.ok && c.detail == own.detail);
+    if let Some(told) = told.filter(|_| !own.ok) {
+        own.detail = format!("for the same reason as {}", told.name);
+        own.fix = None;
+    }
 }
 
 fn check(name: &'static str, found: Result<String, Refusal>) -> Check {

@@ -307,7 +307,7 @@ fn a_witness_that_cannot_be_read_is_a_usage_error() {
     assert_snapshot!(run.text, @r#"
     exit 2
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/WITNESS_UNREADABLE","stage":"plan","detail":"no-such.json: No such file or directory (os error 2)","hint":"check the path given with --witness and the driver beside the file"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/WITNESS_UNREADABLE","stage":"plan","detail":"no-such.json: No such file or directory (os error 2)","hint":"check the path, given with --witness or in the plan, and the driver beside the file"}
     "#);
     let driver = environment.write(
         "witness.json",
@@ -318,7 +318,7 @@ fn a_witness_that_cannot_be_read_is_a_usage_error() {
     exit 2
     --- stdout
     REFUSED at plan: flights/WITNESS_UNREADABLE: $TREE/gone.rs: No such file or directory (os error 2)
-      hint: check the path given with --witness and the driver beside the file
+      hint: check the path, given with --witness or in the plan, and the driver beside the file
     "#);
 }
 

@@ -47,7 +47,7 @@ fn the_doctor_says_how_to_mend_what_is_missing() {
     let environment = Environment::new();
     let mut command = environment.command(&["doctor"]);
     command.env("PATH", environment.path("empty"));
-    assert_snapshot!(environment.run(&mut command).text, @r#"
+    assert_snapshot!(environment.run(&mut command).text, @"
     exit 21
     --- stdout
     MISSING  git         flights/PROGRAM_MISSING: git (apt-get install git)
@@ -55,16 +55,14 @@ fn the_doctor_says_how_to_mend_what_is_missing() {
     MISSING  bubblewrap  flights/PROGRAM_MISSING: bwrap (apt-get install bubblewrap)
              fix: install the Debian package the message names
     MISSING  toolchain   flights/TOOLCHAIN_MISSING: rustc: No such file or directory (os error 2)
-             fix: install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies
+             fix: install one with rustup; where rustup says that none is chosen, `rustup default stable` does both; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies
     ok       state       $TREE/home/.local/state/flightproof
     ok       clock       not behind this program, nor what was booked
-    MISSING  session     flights/PROGRAM_MISSING: git (apt-get install git)
-             fix: install the Debian package the message names
+    MISSING  session     for the same reason as git
     absent   engine      session/ENGINE_MISSING: unix:///nonexistent/engine.sock: No such file or directory (os error 2)
              fix: where its socket says `Permission denied`, be root or a member of its group (usermod -aG docker USER, then log in anew); else install and start one: apt-get install docker.io && dockerd; or name one that listens elsewhere in DOCKER_HOST
-    MISSING  leftovers   flights/PROGRAM_MISSING: git (apt-get install git)
-             fix: install the Debian package the message names
-    "#);
+    MISSING  leftovers   for the same reason as git
+    ");
 }
 
 #[test]
@@ -98,7 +96,7 @@ fn a_toolchain_that_is_none_is_refused() {
     assert_snapshot!(environment.certify("candidate", &none).text, @r#"
     exit 21
     --- stdout
-    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stopped":true,"stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies"}
+    {"schema":"flightproof/verdict/1","verdict":"refused","code":"flights/TOOLCHAIN_MISSING","stopped":true,"stage":"plan","detail":"$TREE/work has no bin/rustc","hint":"install one with rustup; where rustup says that none is chosen, `rustup default stable` does both; where it lies elsewhere, name its directory with --toolchain DIR to the command that flies"}
     "#);
 }
 
@@ -280,6 +278,12 @@ fn leftovers_are_looked_for_whatever_else_is_missing() {
         named("leftovers")
     };
     assert_eq!(leftovers("sound")["ok"], true);
+    fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o777)).unwrap();
+    let again = leftovers("a state directory of many");
+    assert_eq!(again["ok"], false);
+    assert_eq!(again["detail"], "for the same reason as state");
+    assert!(again.get("fix").is_none(), "{again}");
+    fs::set_permissions(environment.state(), fs::Permissions::from_mode(0o700)).unwrap();
     environment.write("home/.local/state/flightproof/sessions/00ff.json", "{");
     let broken = leftovers("a record that is none");
     assert_eq!(broken["ok"], false);

@@ -424,7 +424,13 @@ fn what_is_not_there_cannot_be_mutated() {
         assert_eq!(list(&wrong).0, 2, "{wrong:?}");
     }
     // Something has to notice mutants, and one thing only.
-    assert_eq!(mutate(&environment, &[]).code, 2);
+    let run = mutate(&environment, &[]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.text.contains("--oracle tests or --witness FILE"),
+        "{}",
+        run.text
+    );
     assert_eq!(
         mutate(&environment, &["--oracle", "tests", "--witness", "w"]).code,
         2

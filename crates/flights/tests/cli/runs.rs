@@ -158,7 +158,11 @@ fn there_is_a_schema_for_what_commands_print_and_it_holds() {
     }
     let unknown = environment.flights(&["schema", "nonsense"]);
     assert_eq!(unknown.code, 2);
-    assert!(unknown.stdout.contains("flights/SCHEMA_UNKNOWN"));
+    assert!(
+        unknown
+            .stdout
+            .contains("REFUSED at schema: flights/SCHEMA_UNKNOWN")
+    );
     let near = environment.flights(&["schema", "verdct"]);
     assert!(
         near.stdout.contains("; did you mean verdict?"),
