@@ -6,6 +6,10 @@ pub type CertifierError = Refused<CertifierCode>;
 flightproof_core::refusal_codes! {
     /// Refusals of the certifier.
     pub enum CertifierCode in "certifier" {
+        // files of the operator
+        /// A witness, a policy or a file of rules of a later version.
+        FormatTooNew = "FORMAT_TOO_NEW", TooNew,
+            "the file is of a newer format than this program reads", "guessing at what it does not know could pass what must fail", "use a newer release of flights, or write the file in the version that `flights schema` shows";
         // witness
         /// The witness file breaks its schema.
         WitnessInvalid = "WITNESS_INVALID", Configuration,

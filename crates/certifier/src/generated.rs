@@ -20,6 +20,7 @@
 
 use crate::claim::RegeneratedClaim;
 use crate::classes::is_read_by_people;
+use crate::newer::too_new;
 use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
 use flightproof_core::{Digest, Refusal, RelPath, canonical_json, counted, escape};
@@ -78,8 +79,12 @@ impl GeneratedRules {
     /// Reads a file of rules.
     ///
     /// # Errors
-    /// `GENERATED_INVALID`.
+    /// `GENERATED_INVALID`, `FORMAT_TOO_NEW`.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
+        Self::read(bytes).map_err(|refused| too_new(bytes, GENERATED_SCHEMA, refused))
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, CertifierError> {
         if bytes.len() > MAX_RULES_BYTES {
             return Err(invalid(format_args!("more than {MAX_RULES_BYTES} bytes")));
         }

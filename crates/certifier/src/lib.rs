@@ -36,6 +36,7 @@ pub mod log;
 pub mod merkle;
 pub mod mutation;
 pub mod narrowing;
+pub mod newer;
 pub mod policy;
 pub mod revocation;
 pub mod ring;

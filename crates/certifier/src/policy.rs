@@ -5,6 +5,7 @@ use crate::claim::WitnessKind;
 use crate::judge::Gate;
 use crate::key::{KeyId, PublicKey};
 use crate::log::LogKey;
+use crate::newer::too_new;
 use crate::revocation::{CheckedRevocations, ListName};
 use crate::ring::{NamedKey, Ring};
 use crate::{CertifierCode, CertifierError};
@@ -120,8 +121,12 @@ impl Policy {
     ///
     /// # Errors
     /// `POLICY_INVALID`, `POLICY_EMPTY` without a required gate, `THRESHOLD_INVALID` for 0, and the
-    /// refusals of [`PublicKey::from_pem`] for a key in it.
+    /// refusals of [`PublicKey::from_pem`] for a key in it; `FORMAT_TOO_NEW`.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
+        Self::read(bytes).map_err(|refused| too_new(bytes, POLICY_SCHEMA, refused))
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, CertifierError> {
         let value = parse_strict_value(bytes, MAX_POLICY_BYTES).map_err(invalid)?;
         if holds_null(&value) {
             return Err(invalid("null demands nothing; leave the field away"));
@@ -501,7 +506,7 @@ mod tests {
     #[test]
     fn a_policy_is_read_in_one_way_or_not_at_all() {
         for bad in [
-            with("schema", json!("flightproof/policy/2")),
+            with("schema", json!("flightproof/policy/0")),
             with("required_gate", json!(["build"])),
             with("allow", json!({"everything": true})),
             with("allow", json!({"waivers_max": -1})),
@@ -512,6 +517,8 @@ mod tests {
         ] {
             assert_eq!(parse(&bad), Err(CertifierCode::PolicyInvalid), "{bad}");
         }
+        let newer = with("schema", json!("flightproof/policy/2"));
+        assert_eq!(parse(&newer), Err(CertifierCode::FormatTooNew));
         let twice = policy().to_string().replacen('{', r#"{"threshold":2,"#, 1);
         assert_eq!(
             Policy::parse(twice.as_bytes()).map_err(|e| e.code),

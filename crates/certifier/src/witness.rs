@@ -39,6 +39,7 @@ use flightproof_evidence::{BuildTarget, Change};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::newer::too_new;
 use crate::tree::Tree;
 use crate::{CertifierCode, CertifierError};
 
@@ -200,8 +201,12 @@ impl Witness {
     /// Reads and checks a witness file.
     ///
     /// # Errors
-    /// `WITNESS_INVALID` naming the case or field, `WITNESS_TOOTHLESS`.
+    /// `WITNESS_INVALID` naming the case or field, `WITNESS_TOOTHLESS`, `FORMAT_TOO_NEW`.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertifierError> {
+        Self::read(bytes).map_err(|refused| too_new(bytes, WITNESS_SCHEMA, refused))
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, CertifierError> {
         let file: schema::WitnessFile = parse_strict(bytes, MAX_WITNESS_BYTES)
             .map_err(|error| invalid(escape(error.to_string(), 300)))?;
         let witness = Self {

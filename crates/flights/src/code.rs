@@ -7,6 +7,9 @@ flightproof_core::refusal_codes! {
         /// A plan breaks the schema.
         PlanInvalid = "PLAN_INVALID", Configuration,
             "the plan breaks its schema", "a plan that could be read in two ways would be flown in one of them", "compare the plan with the schema in docs/formats.md";
+        /// A plan, or a gate's policy, of a later version.
+        PlanTooNew = "PLAN_TOO_NEW", TooNew,
+            "the plan, or the gate's policy, is of a newer format than this program reads", "guessing at what it does not know could pass what must fail", "use a newer release of flights, or write the file in the version that docs/formats.md shows";
         /// A plan's source cannot be laid out.
         SourceUnavailable = "SOURCE_UNAVAILABLE", Environment,
             "the plan's source is not on this machine", "a flight needs the exact bytes its plan names", "for a published crate run `cargo fetch --locked` on the manifests in fixtures/published; for a repository check the path and the commits";

@@ -3,6 +3,7 @@
 use crate::{FlightsCode, near, regular};
 use flightproof_certifier::dependency::GrantedPackage;
 use flightproof_certifier::generated::GeneratedRule;
+use flightproof_certifier::newer;
 use flightproof_core::{Decision, Refused, RelPath};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,13 @@ pub const PLAN_SCHEMA: &str = "flightproof/plan/1";
 
 /// Largest plan file in bytes. Plans name things; they hold nothing large.
 const MAX_PLAN_BYTES: u64 = 64 * 1024;
+
+/// The refusal of a plan that is of a later version than the known one.
+pub(crate) fn too_new(path: &Path, text: &str, known: &str) -> Option<Refused<FlightsCode>> {
+    let found = newer::schema(text.as_bytes(), known)?;
+    let detail = format!("{}: {found}, here {known}", path.display());
+    Some(FlightsCode::PlanTooNew.refuse(detail))
+}
 
 /// One flight: source, change, witness, and the verdict it must end in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,7 +167,7 @@ impl Plan {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema.
+    /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema, `PLAN_TOO_NEW`.
     pub fn read(path: &Path) -> Result<Self, Refused<FlightsCode>> {
         let shown = path.display();
         let text = regular::read_text(path, MAX_PLAN_BYTES).map_err(|e| match e.kind() {
@@ -168,11 +176,11 @@ impl Plan {
             }
             _ => FlightsCode::PlanUnreadable.refuse(near::unread(path, &e)),
         })?;
-        let plan: Self = toml::from_str(&text).map_err(|e| {
+        let read: Result<Self, _> = toml::from_str(&text).map_err(|e| {
             FlightsCode::PlanInvalid.refuse(format!("{shown}: {}", misread(&text, &e)))
-        })?;
-        plan.check(path)?;
-        Ok(plan)
+        });
+        let read = read.and_then(|plan| plan.check(path).map(|()| plan));
+        read.map_err(|refused| too_new(path, &text, PLAN_SCHEMA).unwrap_or(refused))
     }
 
     fn check(&self, path: &Path) -> Result<(), Refused<FlightsCode>> {
@@ -252,7 +260,7 @@ verdict = "held"
     #[test]
     fn what_a_plan_does_not_know_is_refused() {
         for (from, to) in [
-            ("plan/1", "plan/2"),
+            ("plan/1", "plan/0"),
             ("name = \"a-plan\"", "name = \"b-plan\""),
             ("about", "abuot"),
             ("verdict = \"held\"", "verdict = \"refused\""),
@@ -269,6 +277,8 @@ verdict = "held"
             let code = read(&GOOD.replace(from, to)).unwrap_err().code;
             assert_eq!(code, FlightsCode::PlanInvalid, "{to}");
         }
+        let newer = GOOD.replace("plan/1", "plan/2").replace("about", "abuot");
+        assert_eq!(read(&newer).unwrap_err().code, FlightsCode::PlanTooNew);
     }
 
     #[test]

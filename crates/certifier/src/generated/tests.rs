@@ -174,7 +174,7 @@ fn a_rule_that_could_be_read_in_two_ways_is_refused() {
         assert_eq!(refused.unwrap_err().code, CertifierCode::GeneratedInvalid);
     };
     for (from, to) in [
-        ("generated/1", "generated/2"),
+        ("generated/1", "generated/0"),
         ("name = \"rates\"", "name = \"Rates!\""),
         ("name = \"rates\"", "name = \"rates\"\nhost = true"),
         ("/usr/bin/python3", "/tmp/python3"),

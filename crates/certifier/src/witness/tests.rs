@@ -1,6 +1,6 @@
 use super::*;
 use crate::samples::change;
-use CertifierCode::{WitnessExposed, WitnessInvalid, WitnessToothless};
+use CertifierCode::{FormatTooNew, WitnessExposed, WitnessInvalid, WitnessToothless};
 use serde_json::json;
 
 /// A witness of two cases that differ in exit status, with fields set or replaced.
@@ -106,7 +106,7 @@ fn a_witness_of_a_library_needs_the_text_of_its_driver() {
 #[test]
 fn another_shape_is_refused() {
     let fields: &[&[(&str, Value)]] = &[
-        &[("schema", json!("flightproof/witness/2"))],
+        &[("schema", json!("flightproof/witness/0"))],
         &[("schema", Value::Null)],
         &[("bin", Value::Null)],
         &[("driver", json!("d.rs"))],
@@ -129,6 +129,11 @@ fn another_shape_is_refused() {
         assert_eq!(read(&document(change)), Err(WitnessInvalid), "{change:?}");
     }
     assert!(read(&document(&[])).is_ok());
+    let newer = [
+        ("schema", json!("flightproof/witness/2")),
+        ("extra", json!(1)),
+    ];
+    assert_eq!(read(&document(&newer)), Err(FormatTooNew));
     for text in [
         &b"{\"schema\":1,\"schema\":2}"[..],
         b"",

@@ -1,7 +1,7 @@
 //! Plans of agents: what is worked on, by which program, within which limits, judged by what. TOML,
 //! described in `docs/agent.md`.
 
-use crate::plan::{PlanChange, PlanWitness, is_plain_name, misread};
+use crate::plan::{PlanChange, PlanWitness, is_plain_name, misread, too_new};
 use crate::{FlightsCode, near, regular};
 use flightproof_agent::{Limits, Metering, Order, Patience};
 use flightproof_certifier::feedback::Feedback;
@@ -136,13 +136,15 @@ impl AgentPlan {
     /// Reads a plan file, and the task it names below `root`.
     ///
     /// # Errors
-    /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema.
+    /// `PLAN_UNREADABLE` if there is no such file, `PLAN_INVALID` if it breaks the schema, `PLAN_TOO_NEW`.
     pub fn read(path: &Path, root: &Path) -> Result<Self, Refused<FlightsCode>> {
         let text = read_small(path, MAX_PLAN_BYTES)?;
         let invalid =
             |what: String| FlightsCode::PlanInvalid.refuse(format!("{}: {what}", path.display()));
-        let mut plan: Self = toml::from_str(&text).map_err(|e| invalid(misread(&text, &e)))?;
-        plan.fault(path).map_or(Ok(()), |what| Err(invalid(what)))?;
+        let refused =
+            |what: String| too_new(path, &text, AGENT_PLAN_SCHEMA).unwrap_or_else(|| invalid(what));
+        let mut plan: Self = toml::from_str(&text).map_err(|e| refused(misread(&text, &e)))?;
+        plan.fault(path).map_or(Ok(()), |what| Err(refused(what)))?;
         plan.operator_limits().map_err(|e| invalid(e.detail))?;
         match (plan.agent.task.is_empty(), plan.agent.task_file.take()) {
             (false, None) => {}
@@ -269,7 +271,7 @@ file = "p.json"
     #[test]
     fn what_a_plan_does_not_know_is_refused() {
         for (from, to) in [
-            ("plan/1", "plan/2"),
+            ("plan/1", "plan/0"),
             ("name = \"a-plan\"", "name = \"b-plan\""),
             ("max_turns = 20", "max_turns = 20\nmax_usd = 1000"),
             ("max_turns = 20", "max_turns = 20\nwall_seconds = 3001"),

@@ -48,7 +48,7 @@ Exit status:
   13  a policy said no
   20  a plan, a witness, a policy or a key is wrong
   21  this machine lacks something, or something on it failed: no verdict
-  22  a format is newer than this program
+  22  a plan, a witness, a policy, a recording or a ledger is of a newer format
   30  time ran out: no verdict
   70  a bug of ours: no verdict
  130  stopped by Ctrl-C: no verdict";

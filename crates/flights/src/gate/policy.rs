@@ -2,6 +2,7 @@
 
 use crate::FlightsCode;
 use flightproof_certifier::key::{KeyId, PublicKey};
+use flightproof_certifier::newer;
 use flightproof_core::{CommitId, Refusal, parse_strict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,9 +62,14 @@ impl GatePolicy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// `GATE_POLICY_INVALID`, also for one that demands nothing.
+    /// `GATE_POLICY_INVALID`, also for one that demands nothing; `PLAN_TOO_NEW`.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        let invalid = |what: String| Refusal::from(FlightsCode::GatePolicyInvalid.refuse(what));
+        let invalid = |what: String| {
+            Refusal::from(match newer::schema(bytes, SCHEMA) {
+                Some(found) => FlightsCode::PlanTooNew.refuse(format!("{found}, here {SCHEMA}")),
+                None => FlightsCode::GatePolicyInvalid.refuse(what),
+            })
+        };
         let policy: Self = parse_strict(bytes, MAX_POLICY).map_err(|e| invalid(e.to_string()))?;
         let modes = ["replayed", "local", "live"];
         let known = |rule: &FlightRule| {

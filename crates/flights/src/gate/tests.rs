@@ -181,7 +181,7 @@ fn a_policy_that_demands_nothing_is_refused() {
         ("keys", json!([])),
         ("flights", json!([])),
         ("fresh_days", json!(0)),
-        ("schema", json!("flightproof/gate-policy/2")),
+        ("schema", json!("flightproof/gate-policy/0")),
         ("more", json!(1)),
         ("flights", json!([{"name": "a", "modes": []}])),
         ("flights", json!([{"name": "a", "modes": ["imagined"]}])),
@@ -191,6 +191,10 @@ fn a_policy_that_demands_nothing_is_refused() {
         let refused = GatePolicy::parse(bad.to_string().as_bytes()).unwrap_err();
         assert_eq!(refused.code(), "flights/GATE_POLICY_INVALID", "{field}");
     }
+    let mut newer = text;
+    newer["schema"] = json!("flightproof/gate-policy/2");
+    let refused = GatePolicy::parse(newer.to_string().as_bytes()).unwrap_err();
+    assert_eq!(refused.code(), "flights/PLAN_TOO_NEW");
 }
 
 #[test]

@@ -491,6 +491,32 @@ fn a_recording_of_a_newer_format_ends_with_its_own_status() {
     assert_eq!(failure["code"], "flights/TRANSCRIPT_TOO_NEW");
 }
 
+/// Each file that people write, with its schema's next version.
+#[test]
+fn a_file_of_a_newer_format_ends_with_its_own_status() {
+    let environment = Environment::with_pricing();
+    let json = |name: &str| format!("{{\"schema\":\"flightproof/{name}/2\",\"more\":1}}");
+    let toml = |name: &str| format!("schema = \"flightproof/{name}/2\"\nmore = 1\n");
+    for (flag, text) in [
+        ("--witness", json("witness")),
+        ("--policy", json("policy")),
+        ("--generated", toml("generated")),
+    ] {
+        let file = environment.write("newer", &text);
+        let run = environment.certify("candidate", &[flag, &file]);
+        assert_eq!(run.code, 22, "{flag} {}", run.text);
+        assert!(
+            run.stdout.contains("certifier/FORMAT_TOO_NEW"),
+            "{}",
+            run.text
+        );
+    }
+    let agent = environment.write("agent.toml", &toml("agent-plan"));
+    let run = environment.flights(&["agent", "run", &agent, "--out", "flown"]);
+    assert_eq!(run.code, 22, "{}", run.text);
+    assert!(run.text.contains("flights/PLAN_TOO_NEW"), "{}", run.text);
+}
+
 #[test]
 fn a_recording_by_somebody_else_is_not_replayed() {
     let environment = recorded();
