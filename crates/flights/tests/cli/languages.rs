@@ -104,7 +104,7 @@ fn the_cases_of_a_witness_are_tried_on_a_program_in_another_language() {
     let missed = format!("fails here {name}: the program ended by exit status 0");
     assert!(run.stdout.contains(&missed), "{}", run.text);
     assert!(
-        run.stdout.contains("Expected as standard output: never"),
+        run.stdout.contains("expected as standard output: never"),
         "{}",
         run.text
     );
