@@ -124,9 +124,9 @@ fn a_tree_is_written_whole_or_not_at_all() {
         [".gitignore", "kept.log", "run", "src/", "src/main.rs"]
     );
     assert_snapshot!(archive(&environment, &["extract", "@p.paws", "@tree"]).text, @r#"
-    exit 21
+    exit 10
     --- stdout
-    STOPPED at extract: archive/DESTINATION_EXISTS: "$TREE/tree"
+    REFUSED at extract: archive/DESTINATION_EXISTS: "$TREE/tree"
       hint: remove it, or choose another place
     "#);
 
@@ -331,9 +331,9 @@ fn a_changeset_that_does_not_fit_changes_nothing() {
     environment.write("copy/src/main.rs", "fn main() { mine() }\n");
     let before = environment.listing("copy");
     assert_snapshot!(archive(&environment, &["apply", "@c.paws", "@copy"]).text, @r#"
-    exit 21
+    exit 10
     --- stdout
-    STOPPED at apply: archive/BASE_MISMATCH: "src/main.rs": got ________________________________________________________________, expected ________________________________________________________________
+    REFUSED at apply: archive/BASE_MISMATCH: "src/main.rs": got ________________________________________________________________, expected ________________________________________________________________
       hint: make the changeset again from the tree as it is, or restore the file
     "#);
     assert_eq!(environment.listing("copy"), before);

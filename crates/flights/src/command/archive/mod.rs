@@ -6,9 +6,9 @@ use super::input;
 use crate::meter::Meter;
 use crate::show::{self, Format};
 use clap::{Args, Subcommand};
-use flightproof_archive::{ArchiveError, Choice, Extraction, Names};
+use flightproof_archive::{ArchiveCode, ArchiveError, Choice, Extraction, Names};
 use flightproof_archive::{Progress, Selection, Workspace, paar, paws};
-use flightproof_core::{Exit, Refusal, RelPath};
+use flightproof_core::{Code as _, Exit, Refusal, RelPath, Verdict};
 use report::Report;
 use rustix::fs::FileType;
 use std::fs::File;
@@ -113,11 +113,27 @@ impl ArchiveCommand {
     }
 }
 
-/// Does what is asked and prints what came of it.
+/// Does what is asked and prints what came of it. What stands in the way of an archive is part of the
+/// question here, and so the answer is a verdict; only a failing system is none.
 ///
 /// # Errors
 /// The archive's refusals, and those of files.
 pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refusal> {
+    let io = ArchiveCode::Io.explanation().code;
+    match act(command, format) {
+        Err(refusal) if refusal.exit() == Exit::Environment && refusal.code() != io => {
+            let refused = Verdict {
+                stopped: false,
+                ..Verdict::refused(command.stage(), &refusal)
+            };
+            show::verdict(&refused, format);
+            Ok(Exit::Refused)
+        }
+        done => done.map(|()| Exit::Passed),
+    }
+}
+
+fn act(command: &ArchiveCommand, format: Format) -> Result<(), Refusal> {
     let report = match command {
         ArchiveCommand::Pack {
             dir,
@@ -148,11 +164,11 @@ pub(super) fn run(command: &ArchiveCommand, format: Format) -> Result<Exit, Refu
                 &report::recovery(&flightproof_archive::recover(dir)?),
                 format,
             );
-            return Ok(Exit::Passed);
+            return Ok(());
         }
     };
     report.print(format);
-    Ok(Exit::Passed)
+    Ok(())
 }
 
 fn pack(
