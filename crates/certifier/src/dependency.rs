@@ -167,7 +167,7 @@ fn check_manifest(change: &Change, tree: &Tree<'_>) -> Result<(), CertifierError
 
 /// A build script need not be called `build.rs`: `package.build` of any manifest names it.
 fn check_build_scripts(captured: &Captured, tree: &Tree<'_>) -> Result<(), CertifierError> {
-    for script in build_scripts(tree) {
+    for (_, script) in build_scripts(tree) {
         if let Some(change) = captured
             .changes
             .iter()
@@ -179,11 +179,14 @@ fn check_build_scripts(captured: &Captured, tree: &Tree<'_>) -> Result<(), Certi
     Ok(())
 }
 
-/// The paths of the build scripts that the manifests of a tree name, or that lie beside them.
-pub(crate) fn build_scripts(tree: &Tree<'_>) -> impl Iterator<Item = String> {
-    tree.files().filter_map(|(path, content)| {
-        let path = RelPath::new(path).ok().filter(manifest::is_manifest)?;
-        Manifest::parse(&path, content).ok()?.build_script(tree)
+/// The build scripts that the manifests of a tree name, or that lie beside them: the folder of the package,
+/// with a slash at the end, or empty; and the path of the script.
+pub(crate) fn build_scripts<'a>(tree: &Tree<'a>) -> impl Iterator<Item = (&'a str, String)> {
+    tree.files().filter_map(|(at, content)| {
+        let path = RelPath::new(at).ok().filter(manifest::is_manifest)?;
+        let script = Manifest::parse(&path, content).ok()?.build_script(tree)?;
+        let folder = at.strip_suffix(path.file_name())?;
+        Some((folder, script))
     })
 }
 

@@ -245,25 +245,18 @@ struct Scripts<'a> {
 
 impl<'a> Scripts<'a> {
     fn of(tree: &Tree<'a>) -> Self {
-        let named: BTreeSet<String> = dependency::build_scripts(tree).collect();
+        let (folders, named): (BTreeSet<&str>, BTreeSet<String>) =
+            dependency::build_scripts(tree).unzip();
         let is_one =
             |path: &str| named.contains(path) || path == "build.rs" || path.ends_with("/build.rs");
-        let mut texts = tree
-            .files()
-            .filter(|(path, _)| is_one(path))
-            .map(|(_, content)| String::from_utf8_lossy(content));
+        let scripts = tree.files().filter(|(path, _)| is_one(path));
+        let mut texts = scripts.map(|(_, content)| String::from_utf8_lossy(content));
         let climb = texts.any(|text| {
             ["\"..", "/..", "parent(", "ancestors("]
                 .iter()
                 .any(|up| text.contains(up))
         });
-        let folders = tree
-            .files()
-            .filter_map(|(path, manifest)| scripted(tree, path, manifest));
-        Self {
-            climb,
-            folders: folders.collect(),
-        }
+        Self { folders, climb }
     }
 
     /// Whether a package whose folder holds the file has one.
@@ -273,21 +266,6 @@ impl<'a> Scripts<'a> {
         let mut folders = slashes.filter_map(|end| path.get(..end));
         self.folders.contains("") || folders.any(|folder| self.folders.contains(folder))
     }
-}
-
-/// The folder of a manifest whose package has a build script.
-fn scripted<'a>(tree: &Tree<'a>, path: &'a str, manifest: &[u8]) -> Option<&'a str> {
-    let folder = path.strip_suffix("Cargo.toml")?;
-    if !(folder.is_empty() || folder.ends_with('/')) {
-        return None;
-    }
-    let table = std::str::from_utf8(manifest)
-        .ok()
-        .and_then(|text| text.parse::<Table>().ok());
-    let build = table.as_ref().and_then(|t| t.get("package")?.get("build"));
-    let off = build.and_then(Value::as_bool) == Some(false);
-    let one = build.is_some() || tree.file(&format!("{folder}build.rs")).is_some();
-    (!off && one).then_some(folder)
 }
 
 #[cfg(test)]
