@@ -136,6 +136,7 @@ enum Format {
     Made,
 }
 
+/// Of arguments that cannot be read nothing is said here: the whole macro is silenced for them.
 fn format_string(node: &Macro, shape: &KnownMacro) -> Format {
     let arguments = parsed_arguments(&node.tokens, shape).unwrap_or_default();
     let Some(argument) = shape.text.and_then(|number| arguments.get(number)) else {

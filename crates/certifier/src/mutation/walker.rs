@@ -365,19 +365,19 @@ impl Walker<'_> {
     /// An operator on bits or a remainder, without what it does: a mask that masks nothing in any case.
     fn without_operator(&mut self, node: &ExprBinary, span: &Range<usize>, own: &str) {
         let (left, right) = (("left", &*node.left), ("right", &*node.right));
-        match bitwise(&node.op) {
-            Some(Bitwise::Joins) => {
+        match (bitwise(&node.op), &node.op) {
+            (Some(Bitwise::Joins), _) => {
                 self.sides(Operator::Arithmetic, span, own, &[left, right]);
             }
-            // A distance in place of what is moved has mostly another type, and says no more.
-            Some(Bitwise::Shifts) => self.sides(Operator::Arithmetic, span, own, &[left]),
-            // A remainder of what is smaller is that itself.
-            None if matches!(node.op, BinOp::Rem(_)) => {
+            // A distance in place of what is moved has mostly another type, and says no more; and the
+            // remainder of what is smaller is that itself.
+            (Some(Bitwise::Shifts), _) | (_, BinOp::Rem(_)) => {
                 self.sides(Operator::Arithmetic, span, own, &[left]);
             }
-            Some(Bitwise::JoinsInto | Bitwise::ShiftsInto) => self.without_effect(node, span, own),
-            None if matches!(node.op, BinOp::RemAssign(_)) => self.without_effect(node, span, own),
-            None => {}
+            (Some(Bitwise::JoinsInto | Bitwise::ShiftsInto), _) | (_, BinOp::RemAssign(_)) => {
+                self.without_effect(node, span, own);
+            }
+            (None, _) => {}
         }
     }
 

@@ -300,8 +300,8 @@ fn stand_beside(replayed: &mut Flight, flown: Verdict) {
     replayed.beside = Some(flown);
 }
 
-/// Reads a flight's verdict, what is told of its mutants, and its certificate if there is one. What was read before something could not
-/// be read stays.
+/// Reads a flight's verdict, what is told of its mutants, and its certificate if there is one. What was read
+/// before something could not be read stays.
 fn look_at(flight: &mut Flight, folder: &Path, keys: &[PublicKey]) -> Result<(), Refusal> {
     let file = folder.join("verdict.json");
     let verdict: Verdict = parse_strict(&input::read(&file, MAX_VERDICT)?, MAX_VERDICT)
