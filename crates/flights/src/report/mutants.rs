@@ -101,22 +101,18 @@ pub fn read_mutants(bytes: &[u8]) -> Result<Written, StrictError> {
     };
     let survivors = all().filter(|(.., mutant)| mutant.status == "Survived");
     let survivors = survivors.map(|(path, file, mutant)| {
-        let at = &mutant.location;
-        let text = line_of(&file.source, at.start.line).unwrap_or_default();
-        let original = stretch(text, at.start.column, at.end.column);
-        (path, mutant, text, original)
+        let text = line_of(&file.source, mutant.location.start.line).unwrap_or_default();
+        (path, mutant, text)
     });
     let survivors: Vec<_> = survivors.collect();
-    let lines = survivors
-        .iter()
-        .map(|(path, mutant, text, original)| Survivor {
-            file: path,
-            line: mutant.location.start.line,
-            text: (*text).to_owned(),
-            operator: &mutant.mutator_name,
-            original,
-            replacement: &mutant.replacement,
-        });
+    let lines = survivors.iter().map(|(path, mutant, text)| Survivor {
+        file: path,
+        line: mutant.location.start.line,
+        text: (*text).to_owned(),
+        operator: &mutant.mutator_name,
+        original: mutant.original(),
+        replacement: &mutant.replacement,
+    });
     Ok(Written {
         killed: of(&["Killed", "Timeout"]),
         tried: of(&["Killed", "Timeout", "Survived", "Ignored"]),
@@ -142,29 +138,32 @@ struct File {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mutant {
+    id: String,
     mutator_name: String,
     replacement: String,
     status: String,
     location: Location,
 }
 
+impl Mutant {
+    /// What it replaces, as its id says: the place is that of a whole expression where an operand of it
+    /// takes its place.
+    fn original(&self) -> &str {
+        let operator = format!(" {} ", self.mutator_name);
+        let (_, change) = self.id.split_once(&operator).unwrap_or_default();
+        let replacement = format!(" -> {}", self.replacement);
+        change.strip_suffix(&replacement).unwrap_or(change)
+    }
+}
+
 #[derive(Deserialize)]
 struct Location {
     start: Point,
-    end: Point,
 }
 
 #[derive(Deserialize)]
 struct Point {
     line: u32,
-    column: u32,
-}
-
-/// The characters of a line from one column up to another, counted from 1.
-fn stretch(text: &str, start: u32, end: u32) -> String {
-    let length = end.saturating_sub(start) as usize;
-    let text = text.chars().skip((start as usize).saturating_sub(1));
-    text.take(length).collect()
 }
 
 fn tried(account: &Account) -> bool {
@@ -258,7 +257,7 @@ mod tests {
 
     fn made(line: u32, column: u32, original: &str, fate: MutantFate) -> MutantAccount {
         MutantAccount {
-            id: format!("src/lib.rs:{line}:{column}"),
+            id: format!("src/lib.rs:{line}:{column} relational {original} -> <="),
             file: RelPath::new("src/lib.rs").unwrap(),
             line,
             column,
@@ -290,7 +289,7 @@ mod tests {
         let account = Account {
             mutants: vec![
                 made(2, 15, "<", MutantFate::Killed("value")),
-                made(2, 5, "g(\"ö\", a …", MutantFate::Survived),
+                made(2, 5, "g(\"ö\", a ...", MutantFate::Survived),
             ],
             ..Account::default()
         };
@@ -311,7 +310,7 @@ mod tests {
         assert_eq!((read.killed, read.tried), (1, 2));
         let lines = [
             "src/lib.rs:2  g(\"ö\", a < b)",
-            "    relational       g(\"ö\", a < b) -> <=",
+            "    relational       g(\"ö\", a ... -> <=",
         ];
         assert_eq!(read.survivors, lines);
     }
