@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -248,6 +249,7 @@ fn start(base: u32, tools: &Path, runner: &Path) -> (Child, Handshake) {
         let path = format!("/dev/{device}");
         command.args(["--dev-bind", &path, &path]);
     }
+    counted(&mut command, tools);
     command.args(["--remount-ro", "/", "--", "/runner/flights", "__runner"]);
     let bwrap = command
         .env_clear()
@@ -263,6 +265,24 @@ fn start(base: u32, tools: &Path, runner: &Path) -> (Child, Handshake) {
             go: go.into(),
         },
     )
+}
+
+/// Where a run counts its lines, the runner counts its own as it goes, in a file that the profiles of
+/// the run lie beside: a session ends with a kill, and whoever is killed writes nothing any more.
+fn counted(command: &mut Command, tools: &Path) {
+    let Some(pattern) = std::env::var_os("LLVM_PROFILE_FILE").filter(|it| it != "/dev/null") else {
+        return;
+    };
+    let profiles = Path::new(&pattern).parent().unwrap().join("sessions");
+    fs::create_dir_all(&profiles).unwrap();
+    // Its uid is nobody here.
+    fs::set_permissions(&profiles, fs::Permissions::from_mode(0o777)).unwrap();
+    let name = tools.file_name().unwrap().to_str().unwrap();
+    let file = format!("/profiles/{name}-%p%c.profraw");
+    command
+        .arg("--bind")
+        .args([&profiles, Path::new("/profiles")]);
+    command.args(["--setenv", "LLVM_PROFILE_FILE", &file]);
 }
 
 /// The toolchain that runs these tests.
@@ -317,7 +337,6 @@ fn compile_attacker(into: &Path) {
 
 /// The session's uid is nobody here: it needs read and execute for all.
 fn open_to_all(dir: &Path) {
-    use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     mode(dir);
     fs::read_dir(dir)
