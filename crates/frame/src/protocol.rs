@@ -76,7 +76,7 @@ pub enum Request {
         /// File name it gets below [`layout::EXE`].
         name: String,
     },
-    /// Try every forbidden act from a case's place and say what happened.
+    /// Try all [`acts`] from a case's place and say what happened.
     #[serde(deserialize_with = "flightproof_core::nothing")]
     Probe,
     /// Read what the kernel says of the session itself. Only a runner in a container keeps such
@@ -211,7 +211,7 @@ pub enum Reply {
     },
     /// To [`Request::Probe`].
     Probe {
-        /// One reading per act.
+        /// One reading for each of the [`acts`].
         #[serde(deserialize_with = "flightproof_core::exact")]
         readings: Vec<ProbeReading>,
     },
@@ -284,7 +284,64 @@ pub struct Hello {
     pub landlock_abi: u32,
 }
 
-/// What happened when one forbidden act was tried.
+/// The acts of a self-test. The runner tries all of them, and the host takes no other list.
+pub mod acts {
+    /// What no case may do: each must be denied.
+    pub const FORBIDDEN: [&str; 42] = [
+        "connect-inet",
+        "connect-inet6",
+        "socket-vsock",
+        "socket-netlink",
+        "socket-alg",
+        "socket-packet",
+        "socket-unix",
+        "read-etc-passwd",
+        "read-proc-self",
+        "read-runner",
+        "list-source",
+        "list-work",
+        "list-target",
+        "list-exe",
+        "list-toolchain",
+        "list-root",
+        "write-usr",
+        "write-usr-lib",
+        "write-exe",
+        "write-root",
+        "write-work",
+        "write-tmp",
+        "write-dev",
+        "make-device",
+        "execute-usr-bin",
+        "execute-scratch",
+        "become-root",
+        "keep-capability",
+        "signal-init",
+        "signal-all",
+        "ptrace-init",
+        "inherit-descriptor",
+        "user-namespace",
+        "mount-tmpfs",
+        "io-uring",
+        "bpf",
+        "keyctl",
+        "userfaultfd",
+        "perf-event",
+        "open-by-handle",
+        "execveat",
+        "clone3",
+    ];
+    /// What a case needs: each must work, or walls that refuse everything would pass.
+    pub const NEEDED: [&str; 5] = [
+        "may-write-case",
+        "may-make-pipe",
+        "may-read-urandom",
+        "may-write-null",
+        "may-start-thread",
+    ];
+}
+
+/// What happened when one of the [`acts`] was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReading {

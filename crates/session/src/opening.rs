@@ -8,6 +8,7 @@ use crate::{Session, SessionCode, SessionError};
 use flightproof_core::{escape, parse_strict};
 use flightproof_evidence::Probe;
 use flightproof_frame::channel::MAX_BODY_BYTES;
+use flightproof_frame::protocol::acts::{FORBIDDEN, NEEDED};
 use flightproof_frame::protocol::{
     Exec, ExecLimits, Hello, Outcome, PROTOCOL, ProbeReading, Reply, Request, Role, Status,
 };
@@ -42,36 +43,49 @@ pub(crate) fn probe(session: &mut dyn Session) -> Result<Vec<Probe>, SessionErro
     }
 }
 
-/// Acts of every kind must have been tried: network, the runner itself, privilege, the kernel.
-const MUST_TRY: [&str; 5] = [
-    "connect-inet",
-    "read-runner",
-    "ptrace-init",
-    "become-root",
-    "user-namespace",
-];
-/// Acts that a case may do begin so: walls that refuse everything prove nothing.
-const MAY: &str = "may-";
-
+/// Each act exactly once and no other: whoever leaves one out, or says two things of it, has not
+/// shown that its wall stands.
 fn denied(readings: &[ProbeReading]) -> Result<Vec<Probe>, SessionError> {
-    let tried = |act: &&str| readings.iter().any(|r| r.act == *act);
-    if let Some(act) = MUST_TRY.iter().find(|act| !tried(act)) {
-        return Err(SessionCode::Shortfall.refuse(format_args!("probe {act}: was not tried")));
+    let known = |act: &str| FORBIDDEN.contains(&act) || NEEDED.contains(&act);
+    if let Some(reading) = readings.iter().find(|r| !known(&r.act)) {
+        return Err(shortfall(&reading.act, "is no act of the self-test"));
     }
-    let wrong = |r: &&ProbeReading| r.denied == r.act.starts_with(MAY);
-    if let Some(reading) = readings.iter().find(wrong) {
-        let asked = if reading.denied { "allowed" } else { "denied" };
-        return Err(SessionCode::Shortfall.refuse(format_args!(
-            "probe {}: asked {asked}, found {}",
-            escape(&reading.act, 60),
-            escape(&reading.how, 60)
-        )));
-    }
-    let probes = readings.iter().filter(|r| r.denied).map(|r| Probe {
-        act: escape(&r.act, 60),
-        denied_by: escape(&r.how, 60),
+    let probes = FORBIDDEN.iter().map(|act| {
+        let reading = once(readings, act)?;
+        match reading.denied {
+            true => Ok(Probe {
+                act: reading.act.clone(),
+                denied_by: escape(&reading.how, 60),
+            }),
+            false => Err(otherwise("denied", reading)),
+        }
     });
-    Ok(probes.collect())
+    let probes = probes.collect::<Result<_, _>>()?;
+    for act in NEEDED {
+        let reading = once(readings, act)?;
+        if reading.denied {
+            return Err(otherwise("allowed", reading));
+        }
+    }
+    Ok(probes)
+}
+
+fn once<'r>(readings: &'r [ProbeReading], act: &str) -> Result<&'r ProbeReading, SessionError> {
+    let mut found = readings.iter().filter(|r| r.act == act);
+    match (found.next(), found.next()) {
+        (Some(reading), None) => Ok(reading),
+        (None, _) => Err(shortfall(act, "was not tried")),
+        (Some(_), Some(_)) => Err(shortfall(act, "has two readings")),
+    }
+}
+
+fn otherwise(asked: &str, reading: &ProbeReading) -> SessionError {
+    let how = escape(&reading.how, 60);
+    shortfall(&reading.act, &format!("asked {asked}, found {how}"))
+}
+
+fn shortfall(act: &str, what: &str) -> SessionError {
+    SessionCode::Shortfall.refuse(format_args!("probe {}: {what}", escape(act, 60)))
 }
 
 /// What the session's own compiler says of itself, `rustc -vV`: the first line, and what it compiles for.
@@ -141,26 +155,43 @@ mod tests {
 
     #[test]
     fn every_wall_must_be_tried_and_stand_and_have_its_door() {
-        let good: Vec<_> = MUST_TRY
-            .map(|act| reading(act, true))
-            .into_iter()
-            .chain([reading("may-write-case", false)])
-            .collect();
+        let forbidden = FORBIDDEN.map(|act| reading(act, true));
+        let needed = NEEDED.map(|act| reading(act, false));
+        let good = [&forbidden[..], &needed].concat();
         let probes = denied(&good).unwrap();
-        assert_eq!(probes.len(), MUST_TRY.len());
-        assert_eq!(probes[0].denied_by, "EPERM");
+        let acts: Vec<_> = probes.iter().map(|p| p.act.as_str()).collect();
+        assert_eq!(acts, FORBIDDEN);
+        assert!(probes.iter().all(|p| p.denied_by == "EPERM"));
 
-        let mut untried = good.clone();
-        untried.remove(2);
-        let mut reached = good.clone();
-        reached.push(reading("mount-tmpfs", false));
-        let mut walled_in = good.clone();
-        walled_in.push(reading("may-start-thread", true));
+        for (number, left_out) in good.iter().enumerate() {
+            let act = &left_out.act;
+            let refused = |change: &dyn Fn(&mut Vec<ProbeReading>), what: &str| {
+                let mut readings = good.clone();
+                change(&mut readings);
+                let refused = denied(&readings).unwrap_err();
+                assert_eq!(refused.code, SessionCode::Shortfall);
+                let detail = format!("probe {act}: {what}");
+                assert!(refused.detail.starts_with(&detail), "{refused}");
+            };
+            refused(&|all| drop(all.remove(number)), "was not tried");
+            refused(&|all| all.push(left_out.clone()), "has two readings");
+            let asked = match left_out.denied {
+                true => "asked denied",
+                false => "asked allowed",
+            };
+            refused(&|all| all[number].denied = !left_out.denied, asked);
+        }
         let table = [
             (vec![], "probe connect-inet: was not tried"),
-            (untried, "probe ptrace-init: was not tried"),
-            (reached, "probe mount-tmpfs: asked denied"),
-            (walled_in, "probe may-start-thread: asked allowed"),
+            (forbidden.to_vec(), "probe may-write-case: was not tried"),
+            (
+                [&good[..], &[reading("fly", true)]].concat(),
+                "probe fly: is no act",
+            ),
+            (
+                [&good[..], &[reading("may-fly", false)]].concat(),
+                "probe may-fly: is no act",
+            ),
         ];
         for (readings, detail) in table {
             let refused = denied(&readings).unwrap_err();
