@@ -15,7 +15,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use rustix::process::{Pid, Uid};
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Error, Read, Write};
 use std::os::raw::{c_int, c_long};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -233,25 +233,42 @@ fn mount() -> Tried {
 }
 
 /// In a child of its own: had it worked, nobody would be left to say so.
-fn execute(path: &'static str) -> Tried {
-    let tried = in_child(|| {
-        let error = Command::new(path).exec();
-        match judged(Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
-            Tried::Refused(_) => REFUSED,
-            Tried::Reached(_) => 1,
-        }
-    });
-    match tried.map(ExitStatus::from_raw) {
-        Ok(status) if status.code() == Some(i32::from(REFUSED)) => {
-            Tried::Refused("EACCES".to_owned())
-        }
-        Ok(status) => Tried::Reached(status.to_string()),
+fn execute(path: &str) -> Tried {
+    became(|| Command::new(path).exec())
+}
+
+/// Only the child itself can say that it did not become the program. An exit status says nothing: a
+/// program that was let through may end with any.
+fn became(act: impl FnOnce() -> Error) -> Tried {
+    let tried = apart(|| judged(Errno::from_io_error(&act()).unwrap_or(Errno::IO)));
+    match tried {
+        Ok((_, Some(tried))) => tried,
+        Ok((status, None)) => Tried::Reached(status.to_string()),
         Err(error) => Tried::Reached(error.to_string()),
     }
 }
 
-/// Exit status of the child whose `execve` was refused.
-const REFUSED: u8 = 77;
+/// Tries an act in a child: how that ended, and what it said. It says so over a pipe that no
+/// program inherits.
+fn apart(act: impl FnOnce() -> Tried) -> std::io::Result<(ExitStatus, Option<Tried>)> {
+    let (mut said, saying) = std::io::pipe()?;
+    let status = in_child(|| {
+        let text = match act() {
+            Tried::Reached(what) => format!("+{what}"),
+            Tried::Refused(how) => format!("-{how}"),
+        };
+        u8::from((&saying).write_all(text.as_bytes()).is_err())
+    })?;
+    drop(saying);
+    let mut text = String::new();
+    said.read_to_string(&mut text)?;
+    let tried = match text.split_at_checked(1) {
+        Some(("-", how)) => Some(Tried::Refused(how.to_owned())),
+        Some((_, what)) => Some(Tried::Reached(what.to_owned())),
+        None => None,
+    };
+    Ok((ExitStatus::from_raw(status), tried))
+}
 
 /// A program written to the scratch is not one that was promoted.
 fn execute_scratch() -> Tried {
@@ -267,13 +284,14 @@ fn execute_scratch() -> Tried {
 
 /// The act is expected to end its process by SIGSYS, so a child tries it.
 fn dies(act: impl FnOnce() -> Tried) -> Tried {
-    let status = in_child(|| match act() {
-        Tried::Refused(_) => REFUSED,
-        Tried::Reached(_) => 1,
-    });
-    match status.map(ExitStatus::from_raw) {
-        Ok(status) if status.signal() == Some(libc::SIGSYS) => Tried::Refused("SIGSYS".to_owned()),
-        Ok(status) => Tried::Reached(status.to_string()),
+    match apart(act) {
+        Ok((status, _)) if status.signal() == Some(libc::SIGSYS) => {
+            Tried::Refused("SIGSYS".to_owned())
+        }
+        Ok((_, Some(Tried::Reached(how) | Tried::Refused(how)))) => {
+            Tried::Reached(format!("{how}, and it lives"))
+        }
+        Ok((status, None)) => Tried::Reached(status.to_string()),
         Err(error) => Tried::Reached(error.to_string()),
     }
 }
@@ -330,6 +348,55 @@ mod tests {
         assert!(!reading("a", execute("/usr/bin/env")).denied);
         assert!(!reading("a", call(libc::SYS_getpid, [0; 5])).denied);
         assert!(!reading("a", file(fs::File::open("/dev/null"))).denied);
+    }
+
+    #[test]
+    fn a_program_that_did_not_start_says_what_refused_it() {
+        for (error, how) in [
+            (Errno::PERM, "EPERM"),
+            (Errno::ACCESS, "EACCES"),
+            (Errno::NOSYS, "ENOSYS"),
+            (Errno::SRCH, "ESRCH"),
+            (Errno::ROFS, "EROFS"),
+        ] {
+            let reading = reading("a", became(|| error.into()));
+            assert!(reading.denied && reading.how == how, "{reading:?}");
+        }
+        let missing = reading("a", execute("/no/such"));
+        assert!(!missing.denied && missing.how == "ENOENT", "{missing:?}");
+        let denied = reading("a", execute("/etc/passwd"));
+        assert!(denied.denied && denied.how == "EACCES", "{denied:?}");
+    }
+
+    /// A program that was let through ends as it likes, also with the number of an errno.
+    #[test]
+    fn no_exit_status_of_a_program_is_read_as_a_refusal() {
+        for status in [0, 1, 2, 3, 13, 30, 38, 77, 126, 127] {
+            let tried = became(|| {
+                let exit = format!("exit {status}");
+                Command::new("/bin/sh").args(["-c", &exit]).exec()
+            });
+            let reading = reading("a", tried);
+            assert!(!reading.denied, "{reading:?}");
+            assert_eq!(reading.how, format!("exit status: {status}"));
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_refused_but_ends_nobody_says_how() {
+        let lives = reading("a", dies(|| judged(Errno::ACCESS)));
+        assert_eq!(lives.how, "EACCES, and it lives");
+        let died = reading(
+            "a",
+            dies(|| {
+                let _ = rustix::process::kill_process(
+                    rustix::process::getpid(),
+                    rustix::process::Signal::SYS,
+                );
+                judged(Errno::ACCESS)
+            }),
+        );
+        assert!(died.denied && died.how == "SIGSYS", "{died:?}");
     }
 
     #[test]
