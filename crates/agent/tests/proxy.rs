@@ -213,6 +213,49 @@ fn a_provider_that_is_not_there_or_speaks_otherwise_is_said_so_and_counts() {
     assert!(answer.contains("UPSTREAM_FAILED"), "{answer}");
 }
 
+const TOO_LARGE: &[u8] =
+    b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
+
+/// More than all buffers between the program and the provider hold.
+const MANY: usize = 8 << 20;
+
+/// Answers once it has read a head, and closes with the body unread: its side then resets.
+fn hasty(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut piece = [0; 4096];
+            let _ = stream.read(&mut piece);
+            let _ = stream.write_all(answer);
+        }
+    });
+    host
+}
+
+/// Another status than its own would be tried again, and each try costs a charge.
+#[test]
+fn a_provider_that_refuses_before_it_has_read_all_is_heard() {
+    let host = hasty(TOO_LARGE);
+    let scene = scene(&host, 10, 10);
+    let body = "x".repeat(MANY);
+    for _ in 0..5 {
+        let answer = scene.ask(&post(&host, "/v1/messages", &body));
+        assert_eq!(answer.as_bytes(), TOO_LARGE);
+    }
+    assert_eq!(scene.proxy.stop().admitted, 5);
+}
+
+#[test]
+fn a_provider_that_closes_without_a_word_has_failed() {
+    let host = hasty(b"");
+    let scene = scene(&host, 10, 10);
+    let answer = scene.ask(&post(&host, "/v1/messages", &"x".repeat(MANY)));
+    assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    assert!(answer.contains("UPSTREAM_FAILED"), "{answer}");
+}
+
 #[test]
 fn half_a_request_and_a_closed_proxy_get_nowhere() {
     let provider = provider(OK);

@@ -54,7 +54,7 @@ impl Authority {
         self.folder.join(name)
     }
 
-    /// Answers one connection; the port it listens on.
+    /// Answers one connection after the first bytes of it; the port it listens on.
     fn serve(&self) -> u16 {
         let certificates = CertificateDer::pem_file_iter(self.file("cert.pem")).unwrap();
         let certificates = certificates.collect::<Result<Vec<_>, _>>().unwrap();
@@ -69,6 +69,8 @@ impl Authority {
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
+            // An answer that waits for an acknowledgement is lost when it closes with bytes unread.
+            stream.set_nodelay(true).unwrap();
             let connection = ServerConnection::new(Arc::new(config)).unwrap();
             let mut stream = StreamOwned::new(connection, stream);
             let mut asked = [0; 4];
@@ -101,4 +103,22 @@ fn only_a_provider_that_a_known_authority_vouches_for_is_spoken_to() {
     assert_eq!(ask(&network, ours.serve()).unwrap(), "fine");
     let refused = ask(&network, theirs.serve()).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData);
+}
+
+/// It closes with most of the request unread.
+#[test]
+fn the_answer_of_a_provider_that_closed_is_read_after_a_write_has_failed() {
+    let temp = tempfile::tempdir().unwrap();
+    let ours = Authority::new(&temp.path().join("ours"));
+    let network = Network::trusting(&ours.file("ca.pem")).unwrap();
+    let host = format!("localhost:{}", ours.serve());
+    let mut stream = network.dial(&host).unwrap();
+    for _ in 0..512 {
+        if stream.write_all(&[b'x'; 16 << 10]).is_err() {
+            break;
+        }
+    }
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"fine");
 }

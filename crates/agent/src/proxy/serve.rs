@@ -232,6 +232,9 @@ fn read_head(mut client: &TcpStream) -> Result<(Head, Vec<u8>), AgentRefusal> {
     }
 }
 
+/// A provider that refuses a request may say so before it has read all of it, and close: what cannot
+/// be sent any more is no reason not to listen. The body is read to its end all the same, since a
+/// program that cannot send it may not look for an answer either.
 fn forward(
     client: &TcpStream,
     mut upstream: Box<dyn Stream>,
@@ -239,25 +242,28 @@ fn forward(
     start: &[u8],
     body: u64,
 ) -> Result<(), AgentRefusal> {
-    let failed = |e: io::Error| AgentCode::UpstreamFailed.refuse(e.kind());
-    upstream.write_all(opening.as_bytes()).map_err(failed)?;
-    upstream.write_all(start).map_err(failed)?;
+    let mut sent = upstream
+        .write_all(opening.as_bytes())
+        .and_then(|()| upstream.write_all(start));
     let all = body.saturating_sub(start.len() as u64);
     let mut rest = client.take(all);
     let mut piece = [0; 16 << 10];
     while rest.limit() > 0 {
         match rest.read(&mut piece) {
             Ok(0) => {
-                let sent = all - rest.limit();
-                return Err(AgentCode::BodyRefused.refuse(format!("{sent} of {all} bytes came")));
+                let came = all - rest.limit();
+                return Err(AgentCode::BodyRefused.refuse(format!("{came} of {all} bytes came")));
             }
-            Ok(read) => upstream.write_all(&piece[..read]).map_err(failed)?,
+            Ok(read) => sent = sent.and_then(|()| upstream.write_all(&piece[..read])),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(AgentCode::BodyRefused.refuse(e.kind())),
         }
     }
-    upstream.flush().map_err(failed)?;
-    relay_answer(&mut upstream, client)
+    let sent = sent.and_then(|()| upstream.flush());
+    match (relay_answer(&mut upstream, client), sent) {
+        (Err(_), Err(e)) => Err(AgentCode::UpstreamFailed.refuse(e.kind())),
+        (relayed, _) => relayed,
+    }
 }
 
 /// Passes the answer on, up to its limit. Once its first bytes are passed there is no way to say

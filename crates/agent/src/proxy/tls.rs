@@ -1,7 +1,7 @@
 //! TLS to a provider: what carries the operator's key across a network.
 
 use super::serve::{ANSWER, CONNECT, Dial, Stream, TcpLoopback};
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,46 @@ impl Dial for Network {
         let connection =
             ClientConnection::new(Arc::clone(&self.config), server).map_err(io::Error::other)?;
         let stream = connect(name, port)?;
-        Ok(Box::new(StreamOwned::new(connection, stream)))
+        Ok(Box::new(StreamOwned::new(connection, Socket::new(stream))))
+    }
+}
+
+/// A socket that is read after it cannot be written any more. The TLS library writes what it has
+/// left before it reads, so the answer of a provider that closed early would never be seen: after a
+/// write that failed, bytes are dropped.
+struct Socket {
+    stream: TcpStream,
+    broken: bool,
+}
+
+impl Socket {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            broken: false,
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.broken {
+            return Ok(bytes.len());
+        }
+        let written = self.stream.write(bytes);
+        let again = |e: &io::Error| e.kind() == io::ErrorKind::Interrupted;
+        self.broken = written.as_ref().is_err_and(|e| !again(e));
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
