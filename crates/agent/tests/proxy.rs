@@ -247,6 +247,19 @@ fn a_provider_that_refuses_before_it_has_read_all_is_heard() {
     assert_eq!(scene.proxy.stop().admitted, 5);
 }
 
+/// A program that is cut off while it sends sees no status, and asks again.
+#[test]
+fn what_the_proxy_refuses_unread_is_heard_by_who_still_sends() {
+    let provider = provider(OK);
+    let scene = scene(&provider.host, 10, 10);
+    let body = "x".repeat(MANY);
+    for _ in 0..5 {
+        let answer = scene.ask(&post(&provider.host, "/v1/files", &body));
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert!(answer.contains("ENDPOINT_REFUSED"), "{answer}");
+    }
+}
+
 #[test]
 fn a_provider_that_closes_without_a_word_has_failed() {
     let host = hasty(b"");

@@ -180,6 +180,7 @@ fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
         thread::spawn(move || {
             if let Err(refusal) = serve(&stream, &shared) {
                 answer(&stream, &refusal);
+                drain(&stream);
             }
             *lock(&shared.open) -= 1;
         });
@@ -302,7 +303,15 @@ fn answer(mut client: &TcpStream, refusal: &AgentRefusal) {
     );
     // Whoever does not wait for the answer does not get it.
     let _ = client.write_all(text.as_bytes());
-    let _ = client.shutdown(std::net::Shutdown::Both);
+    let _ = client.shutdown(std::net::Shutdown::Write);
+}
+
+/// Reads what a refused program still sends, for a while: bytes that nobody reads reset a connection
+/// when it is closed, and the program would see that and not its answer.
+fn drain(mut client: &TcpStream) {
+    let deadline = Instant::now() + REQUEST;
+    let mut piece = [0; 16 << 10];
+    while Instant::now() < deadline && client.read(&mut piece).is_ok_and(|read| read > 0) {}
 }
 
 #[cfg(test)]
