@@ -41,6 +41,11 @@ class Crate:
                 names.append(f"{module}_{n}")
                 (self.path / f"src/{names[-1]}.rs").write_text(text)
         (self.path / "src/lib.rs").write_text("//! A sample.\n\n" + "".join(f"pub mod {n};\n" for n in names))
+        self.copied = names
+
+    def files(self, copies):
+        """Those of the first copies."""
+        return [f"src/{name}.rs" for name in self.copied if int(name.rpartition("_")[2]) < copies]
 
     def clean_build(self):
         """Seconds of a build of its tests from nothing."""
@@ -51,9 +56,9 @@ class Crate:
         return figures["wall"]
 
 
-def ours(program, crate, jobs, share=None):
+def ours(program, crate, jobs, files=()):
     command = [program, "mutate", "--repo", str(crate.path), "--oracle", "tests", "--jobs", str(jobs)]
-    command += ["--shard", f"1/{share}"] if share else []
+    command += [part for file in files for part in ("--file", file)]
     figures, text = timed([*command, "--format", "json"], ok=(0, 10))
     mutants = json.loads(text)["mutants"]
     endless = sorted(m["microseconds"] for m in mutants if m["status"] == "timeout")
@@ -61,11 +66,12 @@ def ours(program, crate, jobs, share=None):
     return figures, {(m["file"], m["line"], m["column"], m["replacement"]): m["status"] for m in mutants}
 
 
-def theirs(crate, jobs, share=None):
+def theirs(crate, jobs, share=None, files=()):
     out = crate.path / "out"
     shutil.rmtree(out, ignore_errors=True)
     command = ["cargo", "mutants", "-d", str(crate.path), "-o", str(out), "-j", str(jobs), "--timeout", str(TIMEOUT)]
     command += ["--shard", f"0/{share}"] if share else []
+    command += [part for file in files for part in ("--file", file)]
     env = {**os.environ, "TMPDIR": str(crate.path.parent), "CARGO_PROFILE_DEV_DEBUG": "none"}
     env.pop("CARGO_TARGET_DIR", None)
     figures, _ = timed([*command, "--no-times", "--colors", "never"], ok=(0, 2, 3), env=env)
@@ -184,22 +190,24 @@ def calm(root, program, args, report):
 
 def larger(root, program, args, report):
     """Ten times the mutants. cargo-mutants tries a tenth of its own, which is its rate all the same."""
-    beside(root, program, args, report, f"{args.copies} x 150 lines", args.copies, (None, args.copies), 100)
+    beside(root, program, args, report, args.copies, args.copies, 100)
 
 
 def slow(root, program, args, report):
-    """A crate whose clean build takes ten seconds. Both try a share of their mutants."""
-    copies = args.slow_copies
-    beside(root, program, args, report, f"{copies} x 150 lines", copies, (copies // 10, copies * 2), 50)
+    """A crate whose clean build takes ten seconds. Of ten copies, as if they were what changed, we try every
+    mutant, and cargo-mutants a twentieth."""
+    beside(root, program, args, report, args.slow_copies, 20, 50, changed=10)
 
 
-def beside(root, program, args, report, work, copies, shares, least):
+def beside(root, program, args, report, copies, share, least, changed=None):
     crate = Crate(root, args.place, copies)
+    work = f"{copies} x 150 lines"
+    files = crate.files(changed) if changed else []
     try:
         build = crate.clean_build()
-        figures, mine = ours(program, crate, args.jobs, shares[0])
+        figures, mine = ours(program, crate, args.jobs, files)
         walls, counts = {"flights mutate": [figures["wall"]]}, {"flights mutate": len(mine)}
-        figures, other = theirs(crate, args.jobs, shares[1])
+        figures, other = theirs(crate, args.jobs, share, files)
         walls[TOOL], counts[TOOL] = [figures["wall"]], len(other)
     finally:
         shutil.rmtree(crate.path)
