@@ -15,7 +15,8 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -58,7 +59,11 @@ impl Dialer {
         parts.uri = path.parse().unwrap_or_default();
         parts.headers.insert(HOST, self.host());
         let request = Request::from_parts(parts, body);
-        let mut sender = self.open().await?;
+        let stream = Bounded {
+            stream: self.dial().await?,
+            left: MAX_ANSWER,
+        };
+        let mut sender = open(stream).await?;
         Ok(sender.send_request(request).await?)
     }
 
@@ -72,7 +77,7 @@ impl Dialer {
             .header(UPGRADE, "tcp")
             .body(String::new())
             .map_err(io::Error::other)?;
-        let mut sender = self.open().await?;
+        let mut sender = open(self.dial().await?).await?;
         let response = sender
             .send_request(request)
             .await
@@ -96,21 +101,6 @@ impl Dialer {
             .unwrap_or(HeaderValue::from_static("localhost"))
     }
 
-    async fn open<B>(&self) -> io::Result<SendRequest<B>>
-    where
-        B: hyper::body::Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let stream = TokioIo::new(self.dial().await?);
-        let (sender, connection) = handshake(stream).await.map_err(io::Error::other)?;
-        // It ends with the response, or with the streams of an attached container.
-        tokio::spawn(async move {
-            let _ = connection.with_upgrades().await;
-        });
-        Ok(sender)
-    }
-
     async fn dial(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = match &*self.endpoint {
             Endpoint::Unix(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
@@ -129,6 +119,72 @@ impl Dialer {
             .to_owned();
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
         Ok(Box::new(tls.connect(name, tcp).await?))
+    }
+}
+
+async fn open<B>(stream: impl Stream + 'static) -> io::Result<SendRequest<B>>
+where
+    B: hyper::body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (sender, connection) = handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
+    // It ends with the response, or with the streams of an attached container.
+    tokio::spawn(async move {
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(sender)
+}
+
+/// Most bytes of an answer and its head. The client library collects an answer whole, whatever its
+/// size, and takes no other body than the connection's own: so it is the connection that ends. The
+/// longest answer names all volumes of an engine, 400 bytes or so for each: that is 40,000 of them.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// A connection for one answer. What is more is an error and no end, which would be taken for the
+/// answer's.
+struct Bounded {
+    stream: Box<dyn Stream>,
+    left: usize,
+}
+
+impl AsyncRead for Bounded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = room.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, room))?;
+        let read = room.filled().len() - before;
+        match self.left.checked_sub(read) {
+            Some(left) => self.left = left,
+            None => {
+                let why = format!("the answer is longer than {MAX_ANSWER} bytes");
+                return Poll::Ready(Err(io::Error::other(why)));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

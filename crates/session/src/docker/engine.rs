@@ -1,5 +1,5 @@
-//! One engine, asked synchronously: every question has its deadline, and every answer that is none
-//! is a fault of the engine, never of a candidate.
+//! One engine, asked synchronously: every question has its deadline and every answer a most size, and an
+//! answer that is none is a fault of the engine, never of a candidate.
 
 use super::dial::{Dialer, Upgraded};
 use super::endpoint::Endpoint;
@@ -16,6 +16,7 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use flightproof_core::escape;
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::time::{Duration, Instant};
@@ -110,6 +111,11 @@ impl From<Error> for Fault {
                 message,
             } => Self::Status(status_code, message),
             Error::IOError { err } => Self::Unreachable(err.to_string()),
+            // It says what was being done, and its source why that ended.
+            Error::HyperResponseError { err } => Self::Other(match err.source() {
+                Some(why) => format!("{err}: {why}"),
+                None => err.to_string(),
+            }),
             other => Self::Other(other.to_string()),
         }
     }

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 enum Answer {
     /// A status and a JSON body.
     Json(u16, String),
+    /// A body without an end, under this status.
+    Endless(u16),
     /// It hangs up without a word.
     HangUp,
     /// It keeps the connection and says nothing.
@@ -158,6 +160,13 @@ fn serve(
                 stream,
                 "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             );
+        }
+        Answer::Endless(status) => {
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+            );
+            while stream.write_all(&[b' '; 64 << 10]).is_ok() {}
         }
         Answer::Raw(bytes) => stream_pieces(&mut stream, &mut reader, &[bytes], Duration::ZERO),
         Answer::Held => {
@@ -456,6 +465,61 @@ fn a_greeting_that_is_cut_or_of_another_type_is_none() {
         let (refused, greeted) = streamed(vec![frame(kind, &hello())]);
         assert!(!greeted, "type {kind}: {refused}");
     }
+}
+
+/// Row 60: it answers, and does not stop. Memory would be gone before any deadline.
+#[test]
+fn an_answer_without_an_end_is_cut_off_by_its_size_and_named() {
+    for question in [
+        "GET /version",
+        "GET /info",
+        "GET /images/",
+        "POST /containers/create",
+    ] {
+        for status in [200, 500] {
+            let fake = Fake::new(move |asked, _| {
+                asked
+                    .starts_with(question)
+                    .then_some(Answer::Endless(status))
+            });
+            let asked = Instant::now();
+            let refused = fake.open();
+            assert_eq!(refused.code, SessionCode::EngineFault, "{refused}");
+            assert!(
+                refused.detail.contains("longer than 16777216 bytes"),
+                "{question} {status}: {refused}"
+            );
+            assert!(asked.elapsed() < Duration::from_secs(20), "{question}");
+        }
+    }
+}
+
+/// The same where the length is said, and what is said is no lie but for its room. The twin: one that
+/// just fits is an answer.
+#[test]
+fn an_answer_may_be_long_and_no_longer() {
+    let padded = |length: usize| {
+        let fake = Fake::new(move |asked, _| {
+            let said = r#"{"SystemTime":"2026-11-29T18:40:42Z"}"#;
+            asked
+                .starts_with("GET /info")
+                .then(|| Answer::Json(200, said.to_owned() + &" ".repeat(length - said.len())))
+        });
+        Engine::connect(&fake.endpoint()).map(drop)
+    };
+    assert_eq!(padded((16 << 20) - 1_000), Ok(()));
+    let refused = padded(16 << 20).unwrap_err();
+    assert_eq!(refused.code, SessionCode::EngineFault, "{refused}");
+    assert!(refused.detail.contains("longer than"), "{refused}");
+}
+
+/// The streams of a container are none: what they carry has no end but the session's.
+#[test]
+fn an_attached_stream_is_not_cut_off_by_the_size_of_an_answer() {
+    let mut pieces = vec![frame(2, &[b'.'; 1 << 20]); 20];
+    pieces.push(frame(1, &hello()));
+    let (refused, greeted) = streamed(pieces);
+    assert!(greeted, "{refused}");
 }
 
 /// Row 44.
