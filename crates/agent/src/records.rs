@@ -13,7 +13,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A folder of run states. One driver at a time writes a run: the ledger's lease sees to that.
+/// A folder of run states. One driver at a time writes a run: whoever holds its loop's [`LoopLock`].
+/// Nothing here asks for that lock before it writes.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     folder: PathBuf,
