@@ -46,7 +46,7 @@ pub struct Patience {
 pub trait Program {
     /// Runs it, and tells what happens on the way: [`Event::Started`] and
     /// [`Event::DeadlinePassed`]. Where `tell` says no, a program that still runs is ended at once, as
-    /// after its deadline.
+    /// after its deadline. Who can only tell afterwards, as of what ran in a session, has nothing to end.
     ///
     /// # Errors
     /// `SPAWN_FAILED`: nothing ran. Everything else is an [`Output`].

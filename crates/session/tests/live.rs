@@ -393,7 +393,7 @@ fn a_build_that_fails_names_its_lines_and_a_missing_product_is_refused() {
 fn the_lifetime_ends_a_session_whatever_it_is_doing() {
     let site = Site::new();
     let mut spec = site.spec();
-    spec.lifetime_ms = 15_000;
+    spec.lifetime_ms = 30_000;
     let mut session = site.open_as(&spec).unwrap();
     let id = session.attestation().session.clone();
     let files = [

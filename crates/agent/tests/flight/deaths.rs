@@ -64,37 +64,14 @@ fn a_store_that_says_no_stops_the_run_and_closes_the_session() {
 /// The store that says that the program runs, after planned, reserving, opening and launching.
 const RUNNING: usize = 4;
 
-/// Tells that it began when the program has noted so itself, and not a moment before.
-struct ToldOnceNoted(NativeProcess);
-
-impl Program for ToldOnceNoted {
-    fn run(
-        &mut self,
-        launch: &Launch,
-        patience: Patience,
-        tell: &mut dyn FnMut(Event) -> bool,
-    ) -> Result<Output, AgentRefusal> {
-        let noted = self.0.directory.join("starts");
-        let until = Instant::now() + patience.wall;
-        self.0.run(launch, patience, &mut |event| {
-            while matches!(event, Event::Started) && !noted.exists() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            tell(event)
-        })
-    }
-}
-
 #[test]
 fn a_program_whose_start_cannot_be_stored_is_stopped() {
     let mut scene = scene("hang");
     scene.disk.die = Some((RUNNING, When::Refused));
-    let mut ledger = std::mem::take(&mut scene.ledger);
-    let directory = scene.folder.path().to_owned();
-    let mut program = ToldOnceNoted(NativeProcess { directory });
+    scene.noted = Some("starts");
     let before = Instant::now();
-    let stopped = scene.fly_program(&mut ledger, &mut program);
-    assert_eq!(stopped.map_err(|e| e.code), Err(AgentCode::HoldUncertain));
+    let stopped = scene.fly().map_err(|e| e.code);
+    assert_eq!(stopped, Err(AgentCode::HoldUncertain));
     assert!(before.elapsed() < scene.patience.wall / 2);
     assert_eq!(scene.starts(), 1);
 }
@@ -120,8 +97,7 @@ fn what_a_program_has_cost_is_stored_where_its_state_cannot_be() {
     let mut scene = scene("success");
     scene.disk.die = Some((RUNNING, When::Refused));
     let mut ledger = std::mem::take(&mut scene.ledger);
-    let directory = scene.folder.path().to_owned();
-    let mut program = ToldLate(NativeProcess { directory });
+    let mut program = ToldLate(scene.process());
     let stopped = scene.fly_program(&mut ledger, &mut program);
     assert_eq!(stopped.map_err(|e| e.code), Err(AgentCode::HoldUncertain));
     let [stored] = scene.disk.accounting.as_slice() else {

@@ -18,7 +18,13 @@ use std::time::{Duration, Instant};
 pub(crate) struct NativeProcess {
     /// Where it works.
     pub(crate) directory: std::path::PathBuf,
+    /// The file with which it says that it is so far that its start may be told: a busy machine may
+    /// take its time to get there.
+    pub(crate) noted: Option<&'static str>,
 }
+
+/// No stand-in takes this long to say how far it is.
+const SOON: Duration = Duration::from_secs(30);
 
 /// Most bytes of standard output that are read: twice the longest result, so that one that is too
 /// long is told apart from one that never ends.
@@ -46,6 +52,13 @@ impl Program for NativeProcess {
             .map_err(|e| AgentCode::SpawnFailed.refuse(e))?;
         let group = group_of(&child)?;
         let pipes = Pipes::drain(&mut child, launch.stdin.clone());
+        if let Some(note) = self.noted.map(|name| self.directory.join(name)) {
+            let until = Instant::now() + SOON;
+            while note.metadata().map_or(0, |note| note.len()) == 0 {
+                assert!(Instant::now() < until, "no {}", note.display());
+                thread::sleep(TICK);
+            }
+        }
         let patience = match tell(Event::Started) {
             true => patience,
             false => Patience {

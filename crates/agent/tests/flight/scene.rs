@@ -184,6 +184,8 @@ pub(crate) struct Scene {
     pub(crate) disk: Disk,
     pub(crate) room: Workshop,
     pub(crate) patience: Patience,
+    /// See [`NativeProcess::noted`].
+    pub(crate) noted: Option<&'static str>,
 }
 
 pub(crate) fn scene(scenario: &str) -> Scene {
@@ -226,6 +228,7 @@ pub(crate) fn scene(scenario: &str) -> Scene {
             wall: Duration::from_secs(20),
             grace: Duration::from_millis(400),
         },
+        noted: None,
         folder,
         binary,
         launch,
@@ -247,10 +250,15 @@ impl Scene {
     }
 
     pub(crate) fn fly_with(&mut self, holds: &mut dyn Holds) -> Result<Report, AgentRefusal> {
-        let mut program = NativeProcess {
-            directory: self.folder.path().to_owned(),
-        };
+        let mut program = self.process();
         self.fly_program(holds, &mut program)
+    }
+
+    pub(crate) fn process(&self) -> NativeProcess {
+        NativeProcess {
+            directory: self.folder.path().to_owned(),
+            noted: self.noted,
+        }
     }
 
     pub(crate) fn fly_program(

@@ -6,9 +6,26 @@ use crate::verify::POLICY;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Until somebody waits for the lock of this file.
+fn wait_for_a_waiter(locked: &fs::File, waiting: &mut Child) {
+    let place = format!(":{} 0 EOF", locked.metadata().unwrap().ino());
+    let until = Instant::now() + Duration::from_secs(60);
+    let waits = |line: &str| line.contains("->") && line.ends_with(&place);
+    while !fs::read_to_string("/proc/locks")
+        .unwrap()
+        .lines()
+        .any(waits)
+    {
+        assert!(waiting.try_wait().unwrap().is_none(), "it did not wait");
+        assert!(Instant::now() < until, "it did not get there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
@@ -340,8 +357,7 @@ fn of_two_who_let_a_commit_in_at_once_both_signatures_stay() {
     other.lock().unwrap();
     let mut admitter = scene.admitter("clerk", &[]);
     let mut waiting = admitter.stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(waiting.try_wait().unwrap().is_none(), "it did not wait");
+    wait_for_a_waiter(&other, &mut waiting);
     fs::write(&statement, &of_lead).unwrap();
     other.unlock().unwrap();
     let run = scene.environment.told(&waiting.wait_with_output().unwrap());
@@ -588,8 +604,7 @@ fn an_old_list_is_noticed_while_somebody_else_remembers_a_newer_one() {
     other.lock().unwrap();
     let mut verifier = scene.verifier("candidate", &["--revocations", "old.json"]);
     let mut waiting = verifier.stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(waiting.try_wait().unwrap().is_none(), "it did not wait");
+    wait_for_a_waiter(&other, &mut waiting);
     fs::write(&memory, &newer).unwrap();
     other.unlock().unwrap();
     let said = waiting.wait_with_output().unwrap().stdout;

@@ -160,11 +160,11 @@ fn a_drop_that_hangs_is_left_behind_and_never_a_success() {
         (50, 10_000, FrameCode::Timeout),
     ] {
         let mut reader = Odd::new(&bootstrap_frame(b"secret"), Way::Drip);
-        reader.drop_for = Duration::from_secs(2);
+        reader.drop_for = Duration::from_secs(20);
         let start = Instant::now();
         assert_eq!(read(reader, limits(total, close)).unwrap_err().code, code);
         assert!(start.elapsed() >= Duration::from_millis(50));
-        assert!(start.elapsed() < Duration::from_millis(1_500));
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
 }
 

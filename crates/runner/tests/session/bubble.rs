@@ -37,7 +37,7 @@ pub(crate) struct Bubble {
     bwrap: Child,
     channel: HostChannel,
     pub(crate) hello: Hello,
-    _tools: tempfile::TempDir,
+    tools: tempfile::TempDir,
 }
 
 impl Bubble {
@@ -60,7 +60,7 @@ impl Bubble {
             bwrap,
             channel,
             hello: serde_json::from_slice(&hello).unwrap(),
-            _tools: tools,
+            tools,
         }
     }
 
@@ -120,13 +120,14 @@ impl Bubble {
 
 /// No call of these tests takes this long; one that does fails instead of hanging.
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
+    Instant::now() + Duration::from_secs(90)
 }
 
 impl Drop for Bubble {
     fn drop(&mut self) {
         let _ = self.bwrap.kill();
         let _ = self.bwrap.wait();
+        keep_counts(self.tools.path());
     }
 }
 
@@ -267,22 +268,37 @@ fn start(base: u32, tools: &Path, runner: &Path) -> (Child, Handshake) {
     )
 }
 
-/// Where a run counts its lines, the runner counts its own as it goes, in a file that the profiles of
-/// the run lie beside: a session ends with a kill, and whoever is killed writes nothing any more.
+/// Where a run counts its lines, the runner counts its own as it goes, in a file beside its tools: a
+/// session ends with a kill, and whoever is killed writes nothing any more.
 fn counted(command: &mut Command, tools: &Path) {
-    let Some(pattern) = std::env::var_os("LLVM_PROFILE_FILE").filter(|it| it != "/dev/null") else {
+    if profiles().is_none() {
         return;
-    };
-    let profiles = Path::new(&pattern).parent().unwrap().join("sessions");
-    fs::create_dir_all(&profiles).unwrap();
+    }
+    let here = tools.join(PROFILES);
+    fs::create_dir(&here).unwrap();
     // Its uid is nobody here.
-    fs::set_permissions(&profiles, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&here, fs::Permissions::from_mode(0o777)).unwrap();
+    command.arg("--bind").args([&here, Path::new("/profiles")]);
+    command.args(["--setenv", "LLVM_PROFILE_FILE", "/profiles/%p%c.profraw"]);
+}
+
+/// Where in the directory of its tools a runner counts its lines.
+const PROFILES: &str = "profiles";
+
+/// Where those of a run that counts its lines end up.
+fn profiles() -> Option<PathBuf> {
+    let pattern = std::env::var_os("LLVM_PROFILE_FILE").filter(|it| it != "/dev/null")?;
+    Some(Path::new(&pattern).parent()?.to_owned())
+}
+
+/// Keeps what the runner has counted.
+fn keep_counts(tools: &Path) {
+    let Some(kept) = profiles() else { return };
     let name = tools.file_name().unwrap().to_str().unwrap();
-    let file = format!("/profiles/{name}-%p%c.profraw");
-    command
-        .arg("--bind")
-        .args([&profiles, Path::new("/profiles")]);
-    command.args(["--setenv", "LLVM_PROFILE_FILE", &file]);
+    for (n, counts) in fs::read_dir(tools.join(PROFILES)).unwrap().enumerate() {
+        let to = kept.join(format!("session-{name}-{n}.profraw"));
+        fs::copy(counts.unwrap().path(), to).unwrap();
+    }
 }
 
 /// The toolchain that runs these tests.

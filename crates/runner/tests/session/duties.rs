@@ -331,7 +331,7 @@ fn cargo_build() -> flightproof_frame::protocol::Exec {
     ] {
         cargo.env.insert(name.into(), value.into());
     }
-    cargo.limits.wall_ms = 15_000;
+    cargo.limits.wall_ms = 60_000;
     cargo
 }
 
