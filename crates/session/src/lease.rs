@@ -111,6 +111,7 @@ impl Leases {
 
     /// Settles what the ledger says is open although nothing of it is registered (`registered` tells)
     /// and its owner is dead: it was killed before there was anything, or after everything was gone.
+    /// Another process may do the same at the same time; how many were settled by this one.
     ///
     /// # Errors
     /// The ledger's.
@@ -130,12 +131,11 @@ impl Leases {
             if !dead || registered(id) {
                 continue;
             }
-            if let Some((_, lease)) = &holder {
-                ledger.release_lease(lease)?;
+            if let Some(lease) = seize(&mut ledger, &name)?
+                && unless_taken(finish(&mut ledger, &lease))? == Some(true)
+            {
+                settled += 1;
             }
-            let lease = ledger.lease(&name, &this_owner()?, now(), REAPING)?;
-            finish(&mut ledger, &lease)?;
-            settled += 1;
         }
         Ok(settled)
     }
@@ -163,7 +163,7 @@ impl Leases {
     }
 
     fn end(&self, lease: &Lease) -> Result<(), LedgerError> {
-        finish(&mut self.open()?, lease)
+        finish(&mut self.open()?, lease).map(drop)
     }
 }
 
@@ -216,7 +216,10 @@ impl Claims for Reaper {
 
     fn gone(&mut self, session: &str) -> Result<(), SessionError> {
         match self.held.remove(session) {
-            Some(lease) => self.leases.end(&lease).map_err(of_ledger),
+            // Who took it over since then finds nothing, and says so.
+            Some(lease) => unless_taken(self.leases.end(&lease))
+                .map(drop)
+                .map_err(of_ledger),
             None => Ok(()),
         }
     }
@@ -299,17 +302,38 @@ impl Drop for Leased {
     }
 }
 
-/// Writes down that nothing is left, and gives the lease back.
-fn finish(ledger: &mut Ledger, lease: &Lease) -> Result<(), LedgerError> {
-    ledger.write(|w| {
+/// Writes down that nothing is left, and gives the lease back. Whether it was not known before.
+fn finish(ledger: &mut Ledger, lease: &Lease) -> Result<bool, LedgerError> {
+    let news = ledger.write(|w| {
         w.check_lease(lease)?;
-        if w.session(&lease.name)? != SessionState::Absent {
+        let state = w.session(&lease.name)?;
+        let news = !matches!(state, SessionState::Absent | SessionState::Deleted);
+        if news {
             w.session_event(&lease.name, SessionEvent::Close, now())?;
             w.session_event(&lease.name, SessionEvent::ConfirmDeletion, now())?;
         }
-        Ok(())
+        Ok(news)
     })?;
-    ledger.release_lease(lease)
+    ledger.release_lease(lease)?;
+    Ok(news)
+}
+
+/// The lease of what somebody dead has left; nothing where another process has it.
+fn seize(ledger: &mut Ledger, name: &Name) -> Result<Option<Lease>, LedgerError> {
+    if let Some((owner, lease)) = ledger.read(|r| r.lease_holder(name))?
+        && is_dead(&owner)?
+    {
+        unless_taken(ledger.release_lease(&lease))?;
+    }
+    unless_taken(ledger.lease(name, &this_owner()?, now(), REAPING))
+}
+
+/// Nothing where another process was quicker: what the lease is for is its now.
+fn unless_taken<T>(answer: Result<T, LedgerError>) -> Result<Option<T>, LedgerError> {
+    match answer {
+        Err(e) if matches!(e.code, LedgerCode::LeaseLost | LedgerCode::LeaseHeld) => Ok(None),
+        answer => answer.map(Some),
+    }
 }
 
 fn name(session: &str) -> Result<Name, LedgerError> {
@@ -391,6 +415,16 @@ mod tests {
         leases.hold(lease, Ok(session)).unwrap()
     }
 
+    /// The lease passes to a process that is dead.
+    fn die(leases: &Leases, lease: &Lease) -> Lease {
+        let mut dead = Owner::this_process().unwrap();
+        dead.started += 1;
+        let dead = owner_name(&dead).parse().unwrap();
+        let mut ledger = leases.open().unwrap();
+        ledger.release_lease(lease).unwrap();
+        ledger.lease(&lease.name, &dead, now(), 1000).unwrap()
+    }
+
     #[test]
     fn a_session_runs_under_its_lease_and_its_end_is_confirmed() {
         let (_dir, leases) = leases();
@@ -435,17 +469,58 @@ mod tests {
         let (_dir, leases) = leases();
         let lease = leases.take(ID, 1000).unwrap();
         assert_eq!(leases.settle(|_| false).unwrap(), 0);
-        let mut ledger = leases.open().unwrap();
-        ledger.release_lease(&lease).unwrap();
-        let mut dead = Owner::this_process().unwrap();
-        dead.started += 1;
-        let dead = owner_name(&dead).parse().unwrap();
-        ledger.lease(&lease.name, &dead, now(), 1000).unwrap();
-        drop(ledger);
+        die(&leases, &lease);
         assert_eq!(leases.settle(|_| true).unwrap(), 0);
         assert_eq!(leases.settle(|_| false).unwrap(), 1);
         assert_eq!(leases.settle(|_| false).unwrap(), 0);
         assert_eq!(state(&leases), SessionState::Deleted);
+    }
+
+    #[test]
+    fn of_two_that_settle_at_once_one_does_and_neither_fails() {
+        let (_dir, leases) = leases();
+        die(&leases, &leases.take(ID, 1000).unwrap());
+        let other = leases.clone();
+        // Between the look at the dead owner and the lease the other one is through.
+        let slower = leases.settle(|_| {
+            assert_eq!(other.settle(|_| false).unwrap(), 1);
+            false
+        });
+        assert_eq!(slower.unwrap(), 0);
+        assert_eq!(state(&leases), SessionState::Deleted);
+    }
+
+    #[test]
+    fn what_a_reaper_takes_while_it_is_settled_is_left_to_the_reaper() {
+        let (_dir, leases) = leases();
+        let dead = die(&leases, &leases.take(ID, 1000).unwrap());
+        let mut reaper = Reaper::new(leases.clone());
+        let claimed = std::cell::RefCell::new(&mut reaper);
+        let settled = leases.settle(|_| {
+            assert!(claimed.borrow_mut().claim(ID, dead.token).unwrap());
+            false
+        });
+        assert_eq!(settled.unwrap(), 0);
+        assert_eq!(state(&leases), SessionState::Created);
+        reaper.gone(ID).unwrap();
+        assert_eq!(state(&leases), SessionState::Deleted);
+    }
+
+    #[test]
+    fn many_that_settle_at_once_settle_each_session_once() {
+        const SESSIONS: u64 = 10;
+        let (_dir, leases) = leases();
+        for n in 0..SESSIONS {
+            die(&leases, &leases.take(&format!("{n:032x}"), 1000).unwrap());
+        }
+        let settled: u64 = std::thread::scope(|scope| {
+            let settling: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| leases.settle(|_| false).unwrap()))
+                .collect();
+            settling.into_iter().map(|s| s.join().unwrap()).sum()
+        });
+        assert_eq!(settled, SESSIONS);
+        assert_eq!(leases.open().unwrap().sessions_left().unwrap(), []);
     }
 
     #[test]
