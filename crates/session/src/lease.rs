@@ -20,7 +20,8 @@ const REAPING: u64 = 120;
 /// Prefix of the names of sessions in the ledger.
 const SESSION: &str = "session/";
 
-/// Who may end an abandoned session: asked before it is touched, told when it is gone.
+/// Who may end an abandoned session: asked before it is touched, told when it is gone or cannot be
+/// removed.
 pub trait Claims {
     /// Whether the session may be ended here. `fence` is the token of its dead owner.
     ///
@@ -33,6 +34,10 @@ pub trait Claims {
     /// # Errors
     /// `HOST_IO` if the ledger cannot be written.
     fn gone(&mut self, session: &str) -> Result<(), SessionError>;
+
+    /// Something of the session could not be removed: the next one may try at once. A lease that cannot
+    /// be given back ends with this process.
+    fn give_back(&mut self, session: &str);
 }
 
 /// Sessions without a ledger: whoever finds one abandoned may end it.
@@ -47,6 +52,8 @@ impl Claims for Unleased {
     fn gone(&mut self, _session: &str) -> Result<(), SessionError> {
         Ok(())
     }
+
+    fn give_back(&mut self, _session: &str) {}
 }
 
 /// The leases of sessions in one ledger.
@@ -184,18 +191,15 @@ impl Reaper {
         }
     }
 
-    fn take_over(&self, session: &str, fence: u64) -> Result<Lease, LedgerError> {
+    fn take_over(&self, session: &str, fence: u64) -> Result<Option<Lease>, LedgerError> {
         let (name, mut ledger) = (name(session)?, self.leases.open()?);
         let dead = Lease {
             name: name.clone(),
             token: fence,
         };
-        match ledger.release_lease(&dead) {
-            // Somebody began to reap it and was killed, or does so now.
-            Err(error) if error.code != LedgerCode::LeaseLost => return Err(error),
-            _ => {}
-        }
-        ledger.lease(&name, &this_owner()?, now(), REAPING)
+        // Or somebody began to reap it and was killed, or does so now.
+        unless_taken(ledger.release_lease(&dead))?;
+        seize(&mut ledger, &name)
     }
 }
 
@@ -204,14 +208,11 @@ impl Claims for Reaper {
         if fence == 0 {
             return Ok(true);
         }
-        match self.take_over(session, fence) {
-            Ok(lease) => {
-                self.held.insert(session.to_owned(), lease);
-                Ok(true)
-            }
-            Err(error) if error.code == LedgerCode::LeaseHeld => Ok(false),
-            Err(error) => Err(of_ledger(error)),
-        }
+        let lease = self.take_over(session, fence).map_err(of_ledger)?;
+        let ours = lease.is_some();
+        self.held
+            .extend(lease.map(|lease| (session.to_owned(), lease)));
+        Ok(ours)
     }
 
     fn gone(&mut self, session: &str) -> Result<(), SessionError> {
@@ -221,6 +222,13 @@ impl Claims for Reaper {
                 .map(drop)
                 .map_err(of_ledger),
             None => Ok(()),
+        }
+    }
+
+    fn give_back(&mut self, session: &str) {
+        if let Some(lease) = self.held.remove(session) {
+            let ledger = self.leases.open();
+            let _ = ledger.and_then(|mut ledger| ledger.release_lease(&lease));
         }
     }
 }
@@ -473,6 +481,26 @@ mod tests {
         assert_eq!(leases.settle(|_| true).unwrap(), 0);
         assert_eq!(leases.settle(|_| false).unwrap(), 1);
         assert_eq!(leases.settle(|_| false).unwrap(), 0);
+        assert_eq!(state(&leases), SessionState::Deleted);
+    }
+
+    #[test]
+    fn what_a_reaper_could_not_remove_or_died_over_is_the_next_ones() {
+        let (_dir, leases) = leases();
+        let token = leases.take(ID, 1000).unwrap().token;
+        let mut first = Reaper::new(leases.clone());
+        assert!(first.claim(ID, token).unwrap());
+        first.give_back(ID);
+        assert_eq!(state(&leases), SessionState::Created);
+        let mut second = Reaper::new(leases.clone());
+        assert!(second.claim(ID, token).unwrap());
+        die(&leases, &second.held[ID]);
+        let mut third = Reaper::new(leases.clone());
+        assert!(third.claim(ID, token).unwrap());
+        // Who comes back from the dead ends nothing that is another's.
+        second.gone(ID).unwrap();
+        assert_eq!(state(&leases), SessionState::Created);
+        third.gone(ID).unwrap();
         assert_eq!(state(&leases), SessionState::Deleted);
     }
 

@@ -59,6 +59,15 @@ pub struct Reaped {
     pub processes: u64,
 }
 
+/// A session that stands, and whose owner is not seen to live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The session.
+    pub id: String,
+    /// Whether its owner is certainly gone. One of another pid namespace cannot be judged from here.
+    pub dead: bool,
+}
+
 impl Owner {
     /// This process.
     ///
@@ -92,6 +101,12 @@ impl Owner {
     pub(crate) fn is_visible(&self) -> Result<bool, SessionError> {
         let boot = text(Path::new("/proc/sys/kernel/random/boot_id"))?;
         Ok(self.boot == boot && self.namespace == own_namespace()?)
+    }
+
+    /// What a session of this owner is if it stands; nothing if the owner lives.
+    pub(crate) fn left(&self, id: &str) -> Result<Option<Left>, SessionError> {
+        let (id, dead) = (id.to_owned(), self.is_dead()?);
+        Ok((dead || !self.is_visible()?).then_some(Left { id, dead }))
     }
 }
 
@@ -146,6 +161,23 @@ pub fn reap(state_dir: &Path, claims: &mut dyn Claims) -> Result<Vec<Reaped>, Se
         }
     }
     failed.map_or(Ok(reaped), Err)
+}
+
+/// The sessions on this machine that stand although nobody is seen who owns them. What a reaper just
+/// went by is another reaper's, or that of an owner who cannot be judged from here.
+///
+/// # Errors
+/// `HOST_IO`, also for a record that cannot be read.
+pub fn left(state_dir: &Path) -> Result<Vec<Left>, SessionError> {
+    let mut left = Vec::new();
+    for path in files(&state_dir.join(SESSIONS))? {
+        // Without a cgroup it is a working directory: nothing runs in it.
+        if let Some(record) = read(&path)?.filter(|record| !record.cgroups.is_empty()) {
+            left.extend(record.owner.left(&record.id)?);
+        }
+    }
+    left.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(left)
 }
 
 /// Whether there is a record of a session, on this machine or on an engine.
@@ -226,9 +258,28 @@ pub(crate) fn store_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Ses
 }
 
 fn reap_one(path: &Path, claims: &mut dyn Claims) -> Result<Option<Reaped>, SessionError> {
+    let Some(record) = read(path)? else {
+        return Ok(None);
+    };
+    if !record.owner.is_dead()? || !claims.claim(&record.id, record.fence)? {
+        return Ok(None);
+    }
+    let ended = end(&record).and_then(|processes| {
+        remove(path)?;
+        Ok(processes)
+    });
+    let processes = ended.inspect_err(|_| claims.give_back(&record.id))?;
+    claims.gone(&record.id)?;
+    Ok(Some(Reaped {
+        id: record.id,
+        processes,
+    }))
+}
+
+/// A record; nothing where its owner has just closed its session.
+fn read(path: &Path) -> Result<Option<Record>, SessionError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // Its owner closed it in between.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(io(path, &e)),
     };
@@ -241,16 +292,7 @@ fn reap_one(path: &Path, claims: &mut dyn Claims) -> Result<Option<Reaped>, Sess
             path.display()
         )));
     }
-    if !record.owner.is_dead()? || !claims.claim(&record.id, record.fence)? {
-        return Ok(None);
-    }
-    let processes = end(&record)?;
-    remove(path)?;
-    claims.gone(&record.id)?;
-    Ok(Some(Reaped {
-        id: record.id,
-        processes,
-    }))
+    Ok(Some(record))
 }
 
 fn end(record: &Record) -> Result<u64, SessionError> {
@@ -403,7 +445,7 @@ fn io(path: &Path, error: &std::io::Error) -> SessionError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::Unleased;
+    use crate::lease::{Leases, Reaper, Unleased};
     use std::os::unix::fs::PermissionsExt as _;
 
     const ID: &str = "00ff";
@@ -453,6 +495,44 @@ mod tests {
     }
 
     #[test]
+    fn what_one_reaper_cannot_remove_the_next_one_can_and_until_then_it_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let leases = Leases::of(&dir.path().join("ledger"));
+        let lease = leases.take(ID, 1000).unwrap();
+        let group = cgroup::mounts(&text(Path::new("/proc/self/mountinfo")).unwrap())
+            .remove(0)
+            .point
+            .join(cgroup::session_name(ID));
+        let record = Record {
+            fence: lease.token,
+            cgroups: vec![group],
+            ..record(dir.path(), dead_owner())
+        };
+        record.store(dir.path()).unwrap();
+        fs::remove_dir_all(&record.directory).unwrap();
+        fs::write(&record.directory, "in the way").unwrap();
+        let stands = [Left {
+            id: ID.to_owned(),
+            dead: true,
+        }];
+        for _run in 0..2 {
+            let refused = reap(dir.path(), &mut Reaper::new(leases.clone())).unwrap_err();
+            assert_eq!(refused.code, SessionCode::Leak, "{refused}");
+            assert_eq!(left(dir.path()).unwrap(), stands);
+        }
+        fs::remove_file(&record.directory).unwrap();
+        // While another one is at it, it is passed by, and is seen to stand.
+        let mut busy = Reaper::new(leases.clone());
+        assert!(busy.claim(ID, lease.token).unwrap());
+        let mut next = Reaper::new(leases.clone());
+        assert_eq!(reap(dir.path(), &mut next).unwrap(), []);
+        assert_eq!(left(dir.path()).unwrap(), stands);
+        busy.give_back(ID);
+        assert_eq!(reap(dir.path(), &mut next).unwrap().len(), 1);
+        assert_eq!(left(dir.path()).unwrap(), []);
+    }
+
+    #[test]
     fn a_session_of_another_boot_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let owner = Owner {
@@ -471,10 +551,15 @@ mod tests {
         };
         for owner in [Owner::this_process().unwrap(), elsewhere] {
             let dir = tempfile::tempdir().unwrap();
-            let record = record(dir.path(), owner);
+            let record = Record {
+                cgroups: vec!["/sys/fs/cgroup/flightproof-00ff".into()],
+                ..record(dir.path(), owner)
+            };
             record.store(dir.path()).unwrap();
             assert_eq!(reap(dir.path(), &mut Unleased).unwrap(), []);
             assert!(record.directory.exists());
+            let unseen = record.owner.namespace == "pid:[1]";
+            assert_eq!(left(dir.path()).unwrap().len(), usize::from(unseen));
         }
     }
 

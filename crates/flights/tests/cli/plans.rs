@@ -13,7 +13,10 @@ use flightproof_flights::flight::{self, Flown, Order, Proven};
 use flightproof_flights::plan::Plan;
 use flightproof_flights::show::{Progress, Speak};
 use flightproof_flights::transcript::{Player, Tape};
+use flightproof_session::lease::{Claims as _, Leases, Reaper};
+use flightproof_session::record::Record;
 use insta::assert_snapshot;
+use serde_json::Value;
 use std::fs;
 
 const PLAN: &str = r#"schema = "flightproof/plan/1"
@@ -234,7 +237,7 @@ fn reaping_without_an_engine_looks_at_this_machine() {
     assert_snapshot!(run.text, @r#"
     exit 0
     --- stdout
-    {"engine":null,"removed":[],"schema":"flightproof/reap/1"}
+    {"engine":null,"left":[],"removed":[],"schema":"flightproof/reap/1"}
     "#);
     // Sessions that were opened on an engine which is not there now may be left on it.
     let record = environment.state().join("engines/00ff.json");
@@ -243,6 +246,48 @@ fn reaping_without_an_engine_looks_at_this_machine() {
     let run = environment.flights(&["reap"]);
     assert_eq!(run.code, 21, "{}", run.text);
     assert!(run.text.contains("session/ENGINE_MISSING"), "{}", run.text);
+}
+
+/// Writes down a session on this machine as one of another owner: what is given, and the rest as it is
+/// of this process.
+fn register(environment: &Environment, id: &str, fence: u64, owner: &[(&str, Value)]) {
+    let group = format!("/sys/fs/cgroup/flightproof-{id}").into();
+    let directory = environment.path(&format!("tmp/flightproof-{id}"));
+    let mut record = Record::new(id, &[group], &directory).unwrap();
+    record.fence = fence;
+    record.store(&environment.state()).unwrap();
+    let file = environment.state().join(format!("sessions/{id}.json"));
+    let mut written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for (field, value) in owner {
+        written["owner"][*field] = value.clone();
+    }
+    fs::write(&file, written.to_string()).unwrap();
+}
+
+#[test]
+fn what_a_reaper_may_not_remove_is_named_and_not_well() {
+    let environment = Environment::new();
+    let leases = Leases::of(&environment.state().join("ledger"));
+    let fence = leases.take("00ff", 1000).unwrap().token;
+    register(&environment, "00ff", fence, &[("started", 1.into())]);
+    let mut busy = Reaper::new(leases);
+    assert!(busy.claim("00ff", fence).unwrap());
+    register(&environment, "00ee", 1, &[("namespace", "pid:[1]".into())]);
+    assert_snapshot!(environment.flights(&["reap"]).text, @r"
+    exit 21
+    --- stdout
+    00ee: it stands: its owner is not of this pid namespace, and may live
+    00ff: left by a run that was killed, and it stands: another program is removing it
+    0 removed, 2 left; looked at this machine; no container engine answers
+    ");
+    fs::remove_file(environment.state().join("sessions/00ff.json")).unwrap();
+    busy.gone("00ff").unwrap();
+    let run = environment.flights(&["reap", "--format", "json"]);
+    assert_snapshot!(run.text, @r#"
+    exit 0
+    --- stdout
+    {"engine":null,"left":["00ee: it stands: its owner is not of this pid namespace, and may live"],"removed":[],"schema":"flightproof/reap/1"}
+    "#);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub use engine::{Engine, Facts};
 pub use inventory::{Inventory, session_images};
 pub use open::{open, open_taped};
 pub(crate) use owner::RECORDS;
-pub use owner::{ReapedContainer, has_records, ledger_id, reap};
+pub use owner::{ReapedContainer, has_records, ledger_id, left, reap};
 pub use spec::{DockerSpec, PinnedImage};
 
 use crate::conversation::converse;

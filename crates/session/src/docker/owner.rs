@@ -4,7 +4,7 @@
 
 use super::engine::{Engine, Fault};
 use crate::lease::Claims;
-use crate::record::{self, Owner};
+use crate::record::{self, Left, Owner};
 use crate::{SessionCode, SessionError};
 use bollard::models::ContainerSummary;
 use flightproof_core::{escape, parse_strict};
@@ -206,7 +206,9 @@ pub fn reap(
         }
         // The token of another ledger means nothing in ours.
         if foreign || claims.claim(&labels.session, labels.fence)? {
-            engine.remove(id)?;
+            engine
+                .remove(id)
+                .inspect_err(|_| claims.give_back(&labels.session))?;
             reaped.push(ReapedContainer {
                 id: labels.session,
                 foreign,
@@ -218,6 +220,25 @@ pub fn reap(
     }
     forget_dead(engine, state_dir)?;
     Ok(reaped)
+}
+
+/// The containers of this state directory's ledger that stand on an engine although nobody is seen who
+/// owns them, as [`record::left`] says of this machine.
+///
+/// # Errors
+/// `ENGINE_FAULT`, `HOST_IO`.
+pub fn left(engine: &Engine, state_dir: &Path) -> Result<Vec<Left>, SessionError> {
+    let ledger = ledger_id(state_dir)?;
+    let found = engine
+        .labelled(LEDGER)
+        .map_err(|f| f.refuse("list containers"))?;
+    let mut left = Vec::new();
+    for (_, labels) in found.iter().filter_map(ours) {
+        if labels.ledger == ledger {
+            left.extend(labels.owner.left(&labels.session)?);
+        }
+    }
+    Ok(left)
 }
 
 /// Whether sessions of this state directory were opened on an engine and not seen to be gone.
