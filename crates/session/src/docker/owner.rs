@@ -184,7 +184,8 @@ pub struct ReapedContainer {
 /// by the engine's clock. What lacks our labels, or has them in another form, is left alone.
 ///
 /// # Errors
-/// `LEAK` for a container that cannot be removed, `ENGINE_FAULT`, `HOST_IO`.
+/// `LEAK`, `ENGINE_FAULT` or `HOST_IO` for the first container that cannot be removed, once all others
+/// were.
 pub fn reap(
     engine: &Engine,
     state_dir: &Path,
@@ -195,31 +196,47 @@ pub fn reap(
     let found = engine
         .labelled(LEDGER)
         .map_err(|f| f.refuse("list containers"))?;
-    let mut reaped = Vec::new();
+    let (mut reaped, mut failed) = (Vec::new(), None);
     for container in &found {
-        let Some((id, labels)) = ours(container) else {
-            continue;
-        };
-        let foreign = labels.ledger != ledger;
-        if !labels.is_abandoned(&ledger, now)? {
-            continue;
-        }
-        // The token of another ledger means nothing in ours.
-        if foreign || claims.claim(&labels.session, labels.fence)? {
-            engine
-                .remove(id)
-                .inspect_err(|_| claims.give_back(&labels.session))?;
-            reaped.push(ReapedContainer {
-                id: labels.session,
-                foreign,
-            });
+        match reap_one(engine, container, &ledger, now, claims) {
+            Ok(gone) => reaped.extend(gone),
+            Err(refused) => failed = failed.or(Some(refused)),
         }
     }
-    for container in reaped.iter().filter(|container| !container.foreign) {
-        claims.gone(&container.id)?;
+    failed = failed.or(forget_dead(engine, state_dir).err());
+    failed.map_or(Ok(reaped), Err)
+}
+
+fn reap_one(
+    engine: &Engine,
+    container: &ContainerSummary,
+    ledger: &str,
+    now: u64,
+    claims: &mut dyn Claims,
+) -> Result<Option<ReapedContainer>, SessionError> {
+    let Some((id, labels)) = ours(container) else {
+        return Ok(None);
+    };
+    if !labels.is_abandoned(ledger, now)? {
+        return Ok(None);
     }
-    forget_dead(engine, state_dir)?;
-    Ok(reaped)
+    let (foreign, fence) = (labels.ledger != ledger, labels.fence);
+    let reaped = ReapedContainer {
+        id: labels.session,
+        foreign,
+    };
+    // The token of another ledger means nothing in ours.
+    if foreign {
+        engine.remove(id)?;
+        return Ok(Some(reaped));
+    }
+    if !claims.claim(&reaped.id, fence)? {
+        return Ok(None);
+    }
+    let removed = engine.remove(id);
+    removed.inspect_err(|_| claims.give_back(&reaped.id))?;
+    claims.gone(&reaped.id)?;
+    Ok(Some(reaped))
 }
 
 /// The containers of this state directory's ledger that stand on an engine although nobody is seen who
@@ -260,22 +277,27 @@ fn ours(container: &ContainerSummary) -> Option<(&str, Labels)> {
 /// Forgets the records of dead owners on this engine whose container is not there, nor can still
 /// be on its way.
 fn forget_dead(engine: &Engine, state_dir: &Path) -> Result<(), SessionError> {
-    let endpoint = engine.endpoint().to_string();
+    let mut failed = None;
     for path in record::files(&state_dir.join(RECORDS))? {
-        let Some((record, age)) = read_record(&path)? else {
-            continue;
-        };
-        if record.endpoint != endpoint || !record.owner.is_dead()? || age < GRACE {
-            continue;
-        }
-        match engine.inspect(&container_name(&record.id)) {
-            // Made since it was looked for: the next run removes it.
-            Ok(_) => {}
-            Err(Fault::Status(404, _)) => record.forget(state_dir)?,
-            Err(fault) => return Err(fault.refuse("inspect")),
-        }
+        failed = failed.or(forget_one(engine, state_dir, &path).err());
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+fn forget_one(engine: &Engine, state_dir: &Path, path: &PathBuf) -> Result<(), SessionError> {
+    let Some((record, age)) = read_record(path)? else {
+        return Ok(());
+    };
+    let here = record.endpoint == engine.endpoint().to_string();
+    if !here || !record.owner.is_dead()? || age < GRACE {
+        return Ok(());
+    }
+    match engine.inspect(&container_name(&record.id)) {
+        // Made since it was looked for: the next run removes it.
+        Ok(_) => Ok(()),
+        Err(Fault::Status(404, _)) => record.forget(state_dir),
+        Err(fault) => Err(fault.refuse("inspect")),
+    }
 }
 
 fn read_record(path: &PathBuf) -> Result<Option<(EngineRecord, Duration)>, SessionError> {

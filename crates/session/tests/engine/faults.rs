@@ -3,9 +3,12 @@
 
 use flightproof_archive::paar;
 use flightproof_core::{CommitId, Digest};
+use flightproof_ledger::Ledger;
 use flightproof_session::docker::{self, DockerSpec, Endpoint, Engine, PinnedImage};
 use flightproof_session::fuzzing::frame;
+use flightproof_session::lease::{Leases, Reaper};
 use flightproof_session::local::RunnerProgram;
+use flightproof_session::record::Owner;
 use flightproof_session::{SessionCode, SessionError};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -670,4 +673,66 @@ fn whoever_hangs_up_is_no_engine() {
     let refused = Engine::connect(&fake.endpoint()).unwrap_err();
     let codes = [SessionCode::EngineFault, SessionCode::EngineMissing];
     assert!(codes.contains(&refused.code), "{refused}");
+}
+
+/// Rows 57, 59: the one that cannot be removed is the last word, not the end of the work.
+#[test]
+fn a_container_that_does_not_go_keeps_no_other_and_is_the_next_reapers() {
+    const IDS: [&str; 2] = [
+        "00112233445566778899aabbccddeeff",
+        "ffeeddccbbaa99887766554433221100",
+    ];
+    let containers = Arc::new(Mutex::new(Vec::new()));
+    let stuck = Arc::new(Mutex::new(true));
+    let (there, holds) = (Arc::clone(&containers), Arc::clone(&stuck));
+    let fake = Fake::new(move |asked, _| {
+        let mut there = there.lock().unwrap();
+        let path = asked.split('?').next().unwrap();
+        if path == "GET /containers/json" {
+            return said(200, &serde_json::Value::from(there.clone()).to_string());
+        }
+        let (method, rest) = path.split_once(" /containers/c")?;
+        let number: usize = rest[..1].parse().ok()?;
+        let id = format!("c{number}");
+        if method == "DELETE" && !(number == 0 && *holds.lock().unwrap()) {
+            there.retain(|container: &serde_json::Value| container["Id"] != *id);
+        }
+        let found = there.iter().any(|container| container["Id"] == *id);
+        found.then(|| Answer::Json(200, format!(r#"{{"Id":"{id}"}}"#)))
+    });
+    let state_dir = fake.spec().state_dir;
+    let leases = Leases::of(&state_dir.join("ledger"));
+    for (number, id) in IDS.into_iter().enumerate() {
+        let fence = leases.take(id, 1000).unwrap().token;
+        let owner = Owner {
+            started: 1,
+            ..Owner::this_process().unwrap()
+        };
+        containers.lock().unwrap().push(serde_json::json!({
+            "Id": format!("c{number}"), "Names": [format!("/flightproof-{id}")],
+            "Labels": {
+                "flightproof.session": id, "flightproof.ledger": fake.spec().ledger,
+                "flightproof.owner": serde_json::to_string(&owner).unwrap(),
+                "flightproof.fence": fence.to_string(), "flightproof.deadline": "1",
+            },
+        }));
+    }
+    let engine = Engine::connect(&fake.endpoint()).unwrap();
+    let reap = || docker::reap(&engine, &state_dir, &mut Reaper::new(leases.clone()));
+    let left = || -> Vec<String> {
+        let ledger = Ledger::open(&state_dir.join("ledger")).unwrap();
+        let left = ledger.sessions_left().unwrap();
+        left.into_iter().map(|(name, _)| name.to_string()).collect()
+    };
+    let refused = reap().unwrap_err();
+    assert_eq!(refused.code, SessionCode::Leak, "{refused}");
+    assert!(refused.detail.contains("container c0"), "{refused}");
+    assert_eq!(left(), [format!("session/{}", IDS[0])]);
+    let stands = docker::left(&engine, &state_dir).unwrap();
+    assert!(stands.len() == 1 && stands[0].id == IDS[0] && stands[0].dead);
+    *stuck.lock().unwrap() = false;
+    let reaped = reap().unwrap();
+    assert!(reaped.len() == 1 && reaped[0].id == IDS[0], "{reaped:?}");
+    assert_eq!(left(), [] as [String; 0]);
+    assert_eq!(docker::left(&engine, &state_dir).unwrap(), []);
 }
