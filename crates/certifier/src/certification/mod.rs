@@ -285,9 +285,13 @@ impl<'a> Certification<'a> {
             Step::BuildMutants { .. } => Some(Ask::Compile(Box::new(
                 self.order(MUTANTS, self.plan.overlay.clone()),
             ))),
-            Step::Pass { order, at, .. } => order
-                .get(*at)
-                .map(|case| Ask::Run(Box::new(case_run(self.witness, *case, CANDIDATE, None)))),
+            Step::Pass { number, order, at } => order.get(*at).map(|case| {
+                let mut run = case_run(self.witness, *case, CANDIDATE, None);
+                if *number > 0 {
+                    elsewhere(&mut run);
+                }
+                Ask::Run(Box::new(run))
+            }),
             Step::BuildForm { form, .. } => {
                 let texts = self.rewrites.as_ref()?.forms().get(*form)?.texts.clone();
                 Some(Ask::Compile(Box::new(self.order(MUTANTS, texts))))
@@ -712,6 +716,28 @@ fn case_run(witness: &Witness, index: usize, program: &str, selector: Option<u64
             most(CASE_WALL_MS, TESTS_WALL_MS)
         },
         tree: tests.map(|tests| tests.folder().to_owned()),
+    }
+}
+
+/// What another machine would have otherwise, as far as a run can: another time zone and locale, its
+/// home and its temporary directory by another name, a variable more. A session sets all but the
+/// last for every run, and its cases lie in `/case`.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("HOME", "/case/."),
+    ("TMPDIR", "/case/."),
+    ("TZ", "XST-12:45"),
+    ("LC_ALL", "C.UTF-8"),
+    ("LANGUAGE", "en"),
+];
+
+/// The same case in other surroundings, but for what it sets itself. A test of the candidate's tree
+/// may ask for them, and is repeated as it is.
+fn elsewhere(run: &mut CaseRun) {
+    if run.tree.is_none() {
+        for (name, value) in ELSEWHERE {
+            let set = run.env.entry(name.to_owned());
+            set.or_insert_with(|| value.to_owned());
+        }
     }
 }
 

@@ -207,6 +207,57 @@ fn another_answer_in_the_second_pass_ends_it_at_determinism() {
 }
 
 #[test]
+fn the_second_pass_is_elsewhere_but_for_what_a_case_sets() {
+    let own = [("TZ".to_owned(), "UTC".to_owned())];
+    let mut run = CaseRun {
+        program: "p".to_owned(),
+        args: vec![],
+        stdin: Bytes(vec![]),
+        files: BTreeMap::new(),
+        env: own.into(),
+        selector: None,
+        wall_ms: 1,
+        tree: None,
+    };
+    let mut of_tree = run.clone();
+    of_tree.tree = Some(String::new());
+    let before = of_tree.clone();
+    elsewhere(&mut of_tree);
+    assert_eq!(of_tree, before);
+    elsewhere(&mut run);
+    assert_eq!(run.env["TZ"], "UTC");
+    let others = ELSEWHERE.iter().filter(|(name, _)| *name != "TZ");
+    others.for_each(|(name, value)| assert_eq!(run.env[*name], *value));
+    assert_eq!(run.env.len(), ELSEWHERE.len());
+}
+
+/// A program may compute with what is the same in every case: its answers are right in that place alone.
+#[test]
+fn what_depends_on_its_surroundings_ends_at_determinism() {
+    for (name, _) in ELSEWHERE {
+        let (captured, witness) = (captured(), witness());
+        let source = captured.changes[0].path.clone();
+        let tree: Tree<'_> = [(&source, NEW.as_bytes())].into_iter().collect();
+        let mut machine = Certification::new(&captured, &tree, &witness, [7; 32]).unwrap();
+        let failure = loop {
+            let told = match machine.ask().unwrap() {
+                Ask::Compile(_) => Told::Compiled(built()),
+                Ask::Run(run) => {
+                    let n: u32 = run.args[0].parse().unwrap();
+                    let added = run.env.get(name).map_or(0, String::len);
+                    Told::Ran(observation(right(n) + &" ".repeat(added), false))
+                }
+            };
+            if let Err(failure) = machine.tell(told) {
+                break failure;
+            }
+        };
+        assert_eq!(failure.gate, Gate::Determinism, "{name}");
+        assert_eq!(failure.refusal.code(), "certifier/NONDETERMINISTIC");
+    }
+}
+
+#[test]
 fn a_mutant_that_no_case_notices_ends_it_at_mutation() {
     let (outcome, _) = certify(1, &|_, n, _| right(n));
     assert_eq!(code(&outcome), ("mutation", "certifier/MUTANTS_SURVIVED"));
