@@ -106,11 +106,13 @@ impl Leases {
                 Ok(leased)
             }
             // What a failed opening could not remove keeps its record, and a reaper finds that.
+            Err(error) if error.code == SessionCode::Leak => {
+                let uncertain = [SessionEvent::Close, SessionEvent::DeletionUncertain];
+                let _ = self.mark(&lease, &uncertain);
+                Err(error)
+            }
             Err(error) => {
-                let left = error.code == SessionCode::Leak;
-                if !left {
-                    self.end(&lease).map_err(of_ledger)?;
-                }
+                self.end(&lease).map_err(of_ledger)?;
                 Err(error)
             }
         }
@@ -167,6 +169,17 @@ impl Leases {
 
     fn open(&self) -> Result<Ledger, LedgerError> {
         Ledger::open(&self.ledger)
+    }
+
+    /// Steps in the life of a session, all under its lease.
+    fn mark(&self, lease: &Lease, events: &[SessionEvent]) -> Result<(), LedgerError> {
+        self.open()?.write(|w| {
+            w.check_lease(lease)?;
+            for event in events {
+                w.session_event(&lease.name, *event, now())?;
+            }
+            Ok(())
+        })
     }
 
     fn end(&self, lease: &Lease) -> Result<(), LedgerError> {
@@ -248,20 +261,8 @@ impl std::fmt::Debug for Leased {
 }
 
 impl Leased {
-    /// Steps in the life of the session, all under its lease.
     fn mark(&self, events: &[SessionEvent]) -> Result<(), SessionError> {
-        self.leases
-            .open()
-            .and_then(|mut ledger| {
-                ledger.write(|w| {
-                    w.check_lease(&self.lease)?;
-                    for event in events {
-                        w.session_event(&self.lease.name, *event, now())?;
-                    }
-                    Ok(())
-                })
-            })
-            .map_err(of_ledger)
+        self.leases.mark(&self.lease, events).map_err(of_ledger)
     }
 }
 
@@ -552,11 +553,26 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_did_not_open_is_gone_unless_something_is_left() {
+    fn a_session_that_did_not_open_is_gone() {
         let (_dir, leases) = leases();
         let lease = leases.take(ID, 1000).unwrap();
         let failed: Result<FakeSession, _> = Err(SessionCode::Shortfall.refuse("weak"));
         leases.hold(lease, failed).unwrap_err();
+        assert_eq!(state(&leases), SessionState::Deleted);
+    }
+
+    #[test]
+    fn a_session_that_did_not_open_and_is_left_is_uncertain_until_somebody_looked() {
+        let (_dir, leases) = leases();
+        let lease = leases.take(ID, 1000).unwrap();
+        let left: Result<FakeSession, _> = Err(SessionCode::Leak.refuse("it stays"));
+        let told = leases.hold(lease.clone(), left).unwrap_err();
+        assert_eq!(told.code, SessionCode::Leak);
+        assert_eq!(state(&leases), SessionState::Uncertain);
+        assert_eq!(leases.own().unwrap().len(), 2, "lease and session");
+        let mut reaper = Reaper::new(leases.clone());
+        assert!(reaper.claim(ID, lease.token).unwrap());
+        reaper.gone(ID).unwrap();
         assert_eq!(state(&leases), SessionState::Deleted);
     }
 }

@@ -141,6 +141,17 @@ pub(crate) fn tool(
     execute(session, exec)
 }
 
+/// What is told of a session that did not come to be, once its end was tried: why it did not, or, with
+/// that, what is left of it.
+pub(crate) fn given_up(cause: SessionError, ended: Result<(), SessionError>) -> SessionError {
+    match ended {
+        Ok(()) => cause,
+        Err(left) => {
+            SessionCode::Leak.refuse(format_args!("{left}; what kept it from opening: {cause}"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use super::Inside;
 use super::owner::SESSION;
+use crate::opening::given_up;
 use crate::{SessionCode, SessionError};
 use flightproof_evidence::Closed;
 
@@ -19,6 +20,18 @@ impl Inside {
         self.record.forget(&self.state_dir)?;
         self.closed = Some(closed.clone());
         Ok(closed)
+    }
+
+    /// Ends a session that did not come to be: what kept it from that, or that something is left.
+    pub(super) fn give_up(&mut self, cause: SessionError) -> SessionError {
+        self.given_up = true;
+        given_up(cause, self.end())
+    }
+
+    /// What stays behind keeps its record, and the reaper finds it by that.
+    fn end(&mut self) -> Result<(), SessionError> {
+        self.destroy()?;
+        self.record.forget(&self.state_dir)
     }
 
     /// Kills and removes, and sees that it is gone. Safe to repeat after a failure.
@@ -61,9 +74,8 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        if self.closed.is_none() && self.destroy().is_ok() {
-            // What stays behind keeps its record, and the reaper finds it by that.
-            let _ = self.record.forget(&self.state_dir);
+        if self.closed.is_none() && !self.given_up {
+            let _ = self.end();
         }
     }
 }

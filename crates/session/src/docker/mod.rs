@@ -68,6 +68,8 @@ struct Inside {
     recorder: Option<Recorder>,
     deadline: Instant,
     seen: LimitEvents,
+    /// It did not come to be, and what became of it was told.
+    given_up: bool,
     closed: Option<Closed>,
 }
 

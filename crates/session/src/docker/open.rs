@@ -29,7 +29,7 @@ const OVERDUE: u64 = 120;
 /// # Errors
 /// `ENGINE_MISSING`, `ENGINE_TOO_OLD`, `ENGINE_FAULT`, `IMAGE_UNFIT`, `START_FAILED`, and
 /// `SHORTFALL` if the session is weaker than asked in any respect or the engine warns of anything.
-/// Nothing is left then.
+/// Nothing is left then; or it is `LEAK`, with the first cause in its detail.
 pub fn open(spec: &DockerSpec, runner: &RunnerProgram) -> Result<DockerSession, SessionError> {
     opened(spec, runner, None)
 }
@@ -70,18 +70,30 @@ fn opened(
     let asked = create::body(spec, runner, &labels, engine.facts())?;
     let mut inside = register(spec, engine, &labels.owner)?;
     inside.recorder = recorder;
-    let begun = Instant::now();
-    make(&mut inside, asked.clone())?;
-    start(&mut inside, runner, begun)?;
-    let (pid, claimed) = read_back(&inside, &asked)?;
+    let begun = begin(&mut inside, runner, &asked);
+    let (pid, claimed) = begun.map_err(|e| inside.give_up(e))?;
     readings.extend(claimed);
     let mut session = DockerSession {
         attestation: attestation(spec, runner, &inside),
         inside,
         asked: Box::new((spec.clone(), asked)),
     };
-    attest(&mut session, spec, runner, pid, readings)?;
-    Ok(session)
+    match attest(&mut session, spec, runner, pid, readings) {
+        Ok(()) => Ok(session),
+        Err(e) => Err(session.inside.give_up(e)),
+    }
+}
+
+/// Makes the container and starts it, up to the runner's greeting; what the engine says of it then.
+fn begin(
+    inside: &mut Inside,
+    runner: &RunnerProgram,
+    asked: &ContainerCreateBody,
+) -> Result<(i64, Vec<Reading>), SessionError> {
+    let begun = Instant::now();
+    make(inside, asked.clone())?;
+    start(inside, runner, begun)?;
+    read_back(inside, asked)
 }
 
 /// Podman reads the profile of system calls from a file of its own machine: it is given one where that
@@ -133,6 +145,7 @@ fn register(spec: &DockerSpec, engine: Engine, owner: &Owner) -> Result<Inside, 
         recorder: None,
         deadline: Instant::now() + Duration::from_millis(spec.lifetime_ms),
         seen: LimitEvents::default(),
+        given_up: false,
         closed: None,
     })
 }

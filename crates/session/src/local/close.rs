@@ -1,6 +1,7 @@
 //! The end of a session, and the proof of it.
 
 use super::Inside;
+use crate::opening::given_up;
 use crate::record::remove_directory;
 use crate::{SessionCode, SessionError};
 use flightproof_evidence::Closed;
@@ -21,6 +22,18 @@ impl Inside {
         self.record.forget(&self.state_dir)?;
         self.closed = Some(closed.clone());
         Ok(closed)
+    }
+
+    /// Ends a session that did not come to be: what kept it from that, or that something is left.
+    pub(super) fn give_up(&mut self, cause: SessionError) -> SessionError {
+        self.given_up = true;
+        given_up(cause, self.end())
+    }
+
+    /// What stays behind keeps its record, and the reaper finds it by that.
+    fn end(&mut self) -> Result<(), SessionError> {
+        self.destroy()?;
+        self.record.forget(&self.state_dir)
     }
 
     /// Kills, reaps and removes. Safe to repeat after a failure.
@@ -53,9 +66,8 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        if self.closed.is_none() && self.destroy().is_ok() {
-            // What stays behind keeps its record, and the reaper finds it by that.
-            let _ = self.record.forget(&self.state_dir);
+        if self.closed.is_none() && !self.given_up {
+            let _ = self.end();
         }
     }
 }
@@ -76,6 +88,54 @@ fn count_below(table: &str, dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LimitEvents;
+    use crate::cgroup::{Group, Placement};
+    use crate::record::Record;
+    use std::path::PathBuf;
+    use std::time::Instant;
+
+    const ID: &str = "00112233445566778899aabbccddeeff";
+
+    /// A session of which nothing was begun.
+    fn registered(state_dir: &Path) -> Inside {
+        let group = Group::of(Placement::V2 {
+            root: state_dir.to_owned(),
+            own: state_dir.join("group"),
+        });
+        let directory = state_dir.join(format!("flightproof-{ID}"));
+        let record = Record::new(ID, group.dirs(), &directory).unwrap();
+        record.store(state_dir).unwrap();
+        Inside {
+            record,
+            state_dir: state_dir.to_owned(),
+            group,
+            keeper: None,
+            channel: None,
+            deadline: Instant::now(),
+            seen: LimitEvents::default(),
+            given_up: false,
+            closed: None,
+        }
+    }
+
+    fn records(state_dir: &Path) -> Vec<PathBuf> {
+        crate::record::own(state_dir).unwrap()
+    }
+
+    #[test]
+    fn what_did_not_come_to_be_says_why_and_what_is_left_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let weak = || SessionCode::Shortfall.refuse("weak");
+        assert_eq!(registered(dir.path()).give_up(weak()), weak());
+        assert_eq!(records(dir.path()), [] as [PathBuf; 0]);
+        let mut inside = registered(dir.path());
+        fs::write(&inside.record.directory, "in the way").unwrap();
+        let told = inside.give_up(weak());
+        drop(inside);
+        assert_eq!(told.code, SessionCode::Leak, "{told}");
+        assert!(told.detail.contains("SHORTFALL") && told.detail.contains("weak"));
+        assert_eq!(records(dir.path()).len(), 1);
+    }
 
     #[test]
     fn mounts_at_and_below_the_directory_are_counted() {

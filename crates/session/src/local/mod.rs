@@ -50,6 +50,8 @@ struct Inside {
     channel: Option<HostChannel>,
     deadline: Instant,
     seen: LimitEvents,
+    /// It did not come to be, and what became of it was told.
+    given_up: bool,
     closed: Option<Closed>,
 }
 

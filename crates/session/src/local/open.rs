@@ -11,7 +11,7 @@ use crate::opening::{check_hello, compiler, probe};
 use crate::record::Record;
 use crate::{LimitEvents, Session, SessionCode, SessionError, processor, toolchain};
 use flightproof_core::{Digest, Hasher, escape};
-use flightproof_evidence::{Attestation, Toolchain};
+use flightproof_evidence::{Attestation, Reading, Toolchain};
 use flightproof_frame::channel::HostChannel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -46,7 +46,8 @@ const NAMESPACE_SWITCHES: [(&str, &str); 2] = [
 /// # Errors
 /// What the machine lacks (`BWRAP_MISSING`, `NO_DELEGATION`, `NO_CONTROLLERS`, `NO_UID_RANGE`,
 /// `USER_NAMESPACE_RESTRICTED`, `TOOLCHAIN_INVALID`), `START_FAILED`, and `SHORTFALL` if the
-/// session is weaker than asked in any respect. Nothing is left then.
+/// session is weaker than asked in any respect. Nothing is left then; or it is `LEAK`, with the first
+/// cause in its detail.
 pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, SessionError> {
     spec.check()?;
     let version = sandbox_version(&spec.bwrap)?;
@@ -62,18 +63,11 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
     let mut sandbox = Sandbox::of_host(&sysroot, spec.scratch_bytes);
     sandbox.agent = spec.agent.as_ref().map(|agent| agent.path.clone());
 
+    let kernel = text("/proc/sys/kernel/osrelease")?;
+
     let mut inside = register(spec, group)?;
-    let mut readings = inside.group.create(&spec.limits())?;
-    let pid = start(spec, runner, &identity, &sandbox, &mut inside)?;
-    let block = inside.record.directory.join(stage::BLOCK);
-    let mounts = sandbox.mounts();
-    readings.extend(attest::readings(
-        pid,
-        &identity,
-        &mounts,
-        &inside.group,
-        &block,
-    )?);
+    let begun = begin(spec, runner, &identity, &sandbox, &mut inside);
+    let (readings, network) = begun.map_err(|e| inside.give_up(e))?;
     let mut session = LocalSession {
         attestation: Attestation {
             backend: "local".to_owned(),
@@ -85,22 +79,52 @@ pub fn open(spec: &LocalSpec, runner: &RunnerProgram) -> Result<LocalSession, Se
                 target: None,
             },
             runner: runner.identity.clone(),
-            kernel: text("/proc/sys/kernel/osrelease")?,
+            kernel,
             processor: processor::features(),
             sandbox: version,
             readings,
             probes: Vec::new(),
         },
-        network: network::of(pid)?,
+        network,
         inside,
     };
-    session.attestation.probes = probe(&mut session)?;
-    let (version, target) = compiler(&mut session)?;
+    match try_out(&mut session) {
+        Ok(()) => Ok(session),
+        Err(e) => Err(session.inside.give_up(e)),
+    }
+}
+
+/// Starts the sandbox and reads its limits and privileges back; with its network.
+fn begin(
+    spec: &LocalSpec,
+    runner: &RunnerProgram,
+    identity: &Identity,
+    sandbox: &Sandbox,
+    inside: &mut Inside,
+) -> Result<(Vec<Reading>, OwnedFd), SessionError> {
+    let mut readings = inside.group.create(&spec.limits())?;
+    let pid = start(spec, runner, identity, sandbox, inside)?;
+    let block = inside.record.directory.join(stage::BLOCK);
+    let mounts = sandbox.mounts();
+    readings.extend(attest::readings(
+        pid,
+        identity,
+        &mounts,
+        &inside.group,
+        &block,
+    )?);
+    Ok((readings, network::of(pid)?))
+}
+
+/// Tries every forbidden act, and asks the compiler who it is.
+fn try_out(session: &mut LocalSession) -> Result<(), SessionError> {
+    session.attestation.probes = probe(session)?;
+    let (version, target) = compiler(session)?;
     session.attestation.toolchain.version = version;
     session.attestation.toolchain.target = Some(target);
     // Nothing the self-test ran into counts against the candidate.
     session.events()?;
-    Ok(session)
+    Ok(())
 }
 
 fn sandbox_version(bwrap: &Path) -> Result<String, SessionError> {
@@ -143,6 +167,7 @@ fn register(spec: &LocalSpec, group: Group) -> Result<Inside, SessionError> {
         channel: None,
         deadline: Instant::now() + Duration::from_millis(spec.lifetime_ms),
         seen: LimitEvents::default(),
+        given_up: false,
         closed: None,
     })
 }

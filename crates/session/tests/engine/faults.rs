@@ -541,6 +541,24 @@ fn whatever_an_engine_warns_of_is_a_shortfall_and_the_container_goes() {
     assert!(!fake.asked().iter().any(|line| line.contains("/start")));
 }
 
+/// Rows 44, 59: why it was given up, and that it stands.
+#[test]
+fn what_was_not_opened_and_does_not_go_is_a_leak_that_keeps_its_record() {
+    let fake = Fake::new(|asked, _| match asked {
+        _ if asked.starts_with("POST /containers/create") => {
+            said(201, r#"{"Id":"c0","Warnings":["no swap limit"]}"#)
+        }
+        _ if asked.contains("/containers/c0") => said(200, r#"{"Id":"c0"}"#),
+        _ => None,
+    });
+    let refused = fake.open();
+    assert_eq!(refused.code, SessionCode::Leak, "{refused}");
+    let detail = &refused.detail;
+    assert!(detail.contains("container c0 stays"), "{refused}");
+    assert!(detail.contains("no swap limit"), "{refused}");
+    assert_eq!(fake.records(), 1);
+}
+
 /// Row 43: an engine that forgot a limit says nothing of it.
 #[test]
 fn a_field_that_does_not_come_back_is_a_shortfall() {
