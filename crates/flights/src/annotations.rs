@@ -121,8 +121,23 @@ pub(crate) fn sarif(findings: &[Finding]) -> Value {
     })
 }
 
+/// A path as a relative reference of RFC 3986: what a reader decodes is the path, byte for byte, and no
+/// letter of it begins a query or a fragment.
+fn reference(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                out.push(char::from(byte));
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
 fn location(place: &Place) -> Value {
-    let mut physical = json!({"artifactLocation": {"uri": place.file}});
+    let mut physical = json!({"artifactLocation": {"uri": reference(&place.file)}});
     if let Some((line, column)) = place.at {
         physical["region"] = json!({"startLine": line});
         if let Some(column) = column {
@@ -151,6 +166,15 @@ mod tests {
             text: "one\ntwo 100%".into(),
             place,
         }
+    }
+
+    #[test]
+    fn a_path_is_named_so_that_no_reader_takes_it_for_another() {
+        let place = Place::of("scripts/a%2Fb?c#d é.sh", (1, 1), None);
+        let document = sarif(&[found(Some(place))]);
+        let physical = &document["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        let uri = &physical["artifactLocation"]["uri"];
+        assert_eq!(uri, "scripts/a%252Fb%3Fc%23d%20%C3%A9.sh");
     }
 
     #[test]

@@ -204,7 +204,7 @@ pub(super) fn run_with(
     key: Option<Box<dyn Signer>>,
     form: Form,
 ) -> Result<Exit, Refusal> {
-    let _out = flight::clear_out(&args.flight.out)?;
+    let out = flight::clear_out(&args.flight.out)?;
     let mut progress = Progress::new(Speak::to(form));
     let mut made = Made::default();
     let (mut verdict, exit) = match fly(args, key, &mut progress, &mut made) {
@@ -219,6 +219,7 @@ pub(super) fn run_with(
     };
     let unwritten = write_mutants(&args.flight.out, &progress.seen).err();
     verdict.notes.extend(unwritten.map(flight::unwritten));
+    verdict.notes.extend(out.note());
     let unwritten = flight::write_verdict(&args.flight.out, &verdict).err();
     verdict.notes.extend(unwritten.map(flight::unwritten));
     print(&verdict, &progress.seen, (&args.flight.out, form));

@@ -552,7 +552,7 @@ fn hand_out(
     key: &dyn Signer,
     (out, seen): (&Path, &Seen),
 ) -> Result<Verdict, Refusal> {
-    let _out = flight::clear_out(out)?;
+    let claimed = flight::clear_out(out)?;
     let mut verdict = match flown {
         Flown::Certified(ref proven) => {
             let certificate = flight::certify(proven, key)?;
@@ -566,6 +566,7 @@ fn hand_out(
     };
     let unwritten = write_mutants(out, seen).err();
     verdict.notes.extend(unwritten.map(flight::unwritten));
+    verdict.notes.extend(claimed.note());
     flight::write_verdict(out, &verdict)?;
     Ok(verdict)
 }

@@ -10,12 +10,12 @@ use flightproof_certifier::log::Event;
 use flightproof_certifier::policy::Policy;
 use flightproof_certifier::verify::{Beside, ExpectedSubject, Verified, verify};
 use flightproof_certifier::{CertifierError, derived, ssh};
-use flightproof_core::{Bytes, Digest, Moment, Refusal, Verdict, parse_strict};
+use flightproof_core::{Bytes, Digest, Moment, Refusal, Verdict, escape, parse_strict};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A signed certificate.
 pub struct Certificate {
@@ -154,7 +154,7 @@ const MAX_EARLIER: u32 = 10_000;
 /// `STATE_UNAVAILABLE`, also while another flight writes there.
 pub fn clear_out(out: &Path) -> Result<Claimed, Refusal> {
     state::output_directory(out)?;
-    let claimed = Claimed::take(out)?;
+    let mut claimed = Claimed::take(out)?;
     let left: Vec<&str> = OUTPUTS
         .into_iter()
         .filter(|name| out.join(name).exists())
@@ -174,15 +174,30 @@ pub fn clear_out(out: &Path) -> Result<Claimed, Refusal> {
             )
         })
     })?;
+    claimed.aside = left.contains(&"certificate.dsse.json").then_some(aside);
     Ok(claimed)
 }
 
 /// An output directory that is this flight's alone, as long as this is kept: two in one would leave
 /// the certificate of one beside the verdict of the other.
 #[derive(Debug)]
-pub struct Claimed(#[expect(dead_code, reason = "held for its lock")] std::fs::File);
+pub struct Claimed {
+    #[expect(dead_code, reason = "held for its lock")]
+    directory: std::fs::File,
+    /// Where the certificate of an earlier flight went.
+    aside: Option<PathBuf>,
+}
 
 impl Claimed {
+    /// What to tell of a certificate that is not where it was.
+    pub fn note(&self) -> Option<String> {
+        let aside = self.aside.as_ref()?;
+        let place = escape(aside.as_os_str().as_encoded_bytes(), 300);
+        Some(format!(
+            "the certificate of an earlier flight is in {place}"
+        ))
+    }
+
     fn take(out: &Path) -> Result<Self, Refusal> {
         let refused = |why: &dyn std::fmt::Display| {
             let detail = format!("{}: {why}", out.display());
@@ -190,7 +205,10 @@ impl Claimed {
         };
         let directory = std::fs::File::open(out).map_err(|e| refused(&e))?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self(directory)),
+            Ok(()) => Ok(Self {
+                directory,
+                aside: None,
+            }),
             Err(Errno::WOULDBLOCK) => Err(refused(&"another flight writes there")),
             Err(e) => Err(refused(&e)),
         }

@@ -262,6 +262,9 @@ fn an_earlier_flight_s_certificate_is_moved_aside_and_kept() {
     assert_eq!(environment.certify("candidate", &[]).code, 0);
     let run = environment.certify("candidate", &["--grant", "src/lib.rs"]);
     assert_eq!(run.code, 10, "{}", run.text);
+    let told = "the certificate of an earlier flight is in ";
+    let told = run.stdout.lines().find(|line| line.contains(told));
+    assert!(told.unwrap().ends_with("/out/earlier/1"), "{}", run.text);
     let files: Vec<_> = environment.listing("out").into_keys().collect();
     assert_eq!(
         files,
