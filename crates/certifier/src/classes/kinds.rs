@@ -189,7 +189,10 @@ const TOOL_FILES: &[&str] = &[
     "cargo.toml",
     "cmakelists.txt",
     "composer.json",
+    "apt.txt",
     "conanfile.txt",
+    "meson_options.txt",
+    "packages.txt",
     "compose.yaml",
     "compose.yml",
     "constraints.txt",
@@ -211,6 +214,7 @@ const TOOL_STEMS: &[&str] = &[
     "app",
     "babel",
     "bower",
+    "buf",
     "bun",
     "deno",
     "eslint",
@@ -302,6 +306,7 @@ const TOOL_STEMS: &[&str] = &[
     "codemagic",
     "compose",
     "devbox",
+    "devenv",
     "devcontainer",
     "docker-bake",
     "docker-compose",
@@ -311,10 +316,13 @@ const TOOL_STEMS: &[&str] = &[
     "heroku",
     "kustomization",
     "launch",
+    "justfile",
     "lefthook",
     "main",
+    "mcp",
     "mise",
     "mkdocs",
+    "moon",
     "netlify",
     "playbook",
     "procfile",
@@ -345,7 +353,7 @@ pub(super) fn is_script(path: &RelPath, state: &FileState) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let hidden = path.as_str().split('/').any(|part| part.starts_with('.'));
     let first = &state.content[..];
-    let magic = [&b"#!"[..], b"\x7fELF", b"MZ", b"\0asm"];
+    let magic = [&b"#!"[..], b"\x7fELF", b"MZ", b"\0asm", b"@EXPLICIT"];
     state.executable
         || magic.iter().any(|magic| first.starts_with(magic))
         || TOOL_FILES.contains(&name.as_str())

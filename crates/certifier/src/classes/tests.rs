@@ -93,10 +93,19 @@ fn a_script_is_no_data_whatever_it_is_called() {
         "data/Taskfile.yml",
         "data/playbook-web.yml",
         "data/jest.config.json",
+        "apt.txt",
+        "packages.txt",
+        "meson_options.txt",
+        "fixtures/mcp.json",
+        "fixtures/devenv.yaml",
+        "fixtures/buf.gen.yaml",
+        "fixtures/justfile.toml",
+        "data/moon.yml",
     ] {
         assert_eq!(new_file(path, "x\n"), [(1, NotCompiled)], "{path}");
     }
     assert_eq!(new_file("run.txt", "#!/bin/sh\nx\n")[0].1, NotCompiled);
+    assert_eq!(new_file("linux.txt", "@EXPLICIT\nx\n")[0].1, NotCompiled);
     let mut mode = change("run.txt", Some(b"x\n"), Some(b"x\n"));
     mode.new.as_mut().unwrap().executable = true;
     assert_eq!(classed(mode, &[]), [(0, NotCompiled)]);
