@@ -5,7 +5,7 @@ use flightproof_core::{CommitId, escape};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -96,6 +96,19 @@ impl Host {
             .filter(|name| !name.contains('\n'))
             .ok_or_else(|| unsupported("its path is not plain UTF-8 on one line"))?
             .to_owned();
+        // Git waits for a pipe until its time is up.
+        for part in [
+            "config",
+            "packed-refs",
+            "objects/info/alternates",
+            "shallow",
+        ] {
+            let part = common.join(part);
+            if std::fs::metadata(&part).is_ok_and(|found| !found.is_file()) {
+                let part = escape(part.to_string_lossy().as_ref(), 300);
+                return Err(unsupported(format!("{part} is no file")));
+            }
+        }
         let mut settings = Settings::read(git, &common.join("config"))?;
         settings.check()?;
         let own = git_dir.join("config.worktree");
@@ -317,15 +330,38 @@ impl Host {
         self.common.join("objects")
     }
 
-    /// Refuses a branch that is a pointer to another one, or that lies beyond a symbolic link.
+    /// Refuses a branch that is a pointer to another one, or that lies beyond a symbolic link; so, too,
+    /// where what git writes with it would come to lie elsewhere.
     pub(crate) fn check_plain(&self, branch: &str) -> Result<(), ImportError> {
         match self.crookedness(branch)? {
-            None => Ok(()),
+            None => self.check_ways(branch),
             Some(what) => {
                 let detail = format!("{}: {what}", escape(branch, 200));
                 Err(ImporterCode::BranchUnfit.refuse(detail))
             }
         }
+    }
+
+    /// Refuses logs and packs that git would write elsewhere: it follows links, waits for pipes, and adds
+    /// to a log under all its names.
+    fn check_ways(&self, branch: &str) -> Result<(), ImportError> {
+        let logs = [
+            self.common.join("logs").join(branch),
+            self.git_dir.join("logs/HEAD"),
+        ];
+        for log in &logs {
+            self.check_folders(log.parent().unwrap_or(log))?;
+            let alone = |found: &Metadata| found.is_file() && found.nlink() == 1;
+            check_kind(log, alone, "is no file of its own")?;
+        }
+        self.check_folders(&self.objects().join("pack"))
+    }
+
+    /// Refuses what is no folder on the way from the git folder to this one, and this one.
+    fn check_folders(&self, last: &Path) -> Result<(), ImportError> {
+        let ways = last.ancestors();
+        ways.take_while(|folder| **folder != *self.common && **folder != *self.git_dir)
+            .try_for_each(|folder| check_kind(folder, Metadata::is_dir, "is no folder"))
     }
 
     /// Why a branch may be another one under a second name, if it may.
@@ -687,6 +723,23 @@ fn not_a_repository(path: &Path, why: impl std::fmt::Display) -> ImportError {
         "{}: {why}",
         escape(path.to_string_lossy().as_ref(), 300)
     ))
+}
+
+/// Refuses a place that is there and is something else.
+fn check_kind(
+    place: &Path,
+    right: impl Fn(&Metadata) -> bool,
+    wrong: &str,
+) -> Result<(), ImportError> {
+    match std::fs::symlink_metadata(place) {
+        Err(e) if is_absent(&e) => Ok(()),
+        Err(e) => Err(unreadable(place, e)),
+        Ok(found) if right(&found) => Ok(()),
+        Ok(_) => Err(unsupported(format!(
+            "{} {wrong}",
+            escape(place.to_string_lossy().as_ref(), 300)
+        ))),
+    }
 }
 
 fn unsupported(why: impl std::fmt::Display) -> ImportError {

@@ -14,6 +14,7 @@ use flightproof_importer::{
 };
 use flightproof_ledger::Ledger;
 use scene::{CLEAN, NOW, Scene, fake_git, git, gits, real_git};
+use std::os::unix::fs::symlink;
 
 fn admit_now(scene: &Scene, git: &Git, clearance: &Clearance) -> Result<Admitted, String> {
     admit_into(scene, &mut scene.ledger(), git, clearance)
@@ -306,7 +307,7 @@ fn a_branch_elsewhere_missing_symbolic_or_linked_is_left_alone() {
         admit_now(&scene, &git, &clearance("pointer")),
         refused("importer/BRANCH_UNFIT")
     );
-    std::os::unix::fs::symlink("main", heads.join("link")).unwrap();
+    symlink("main", heads.join("link")).unwrap();
     assert_eq!(
         admit_now(&scene, &git, &clearance("link")),
         refused("importer/BRANCH_UNFIT")
@@ -314,7 +315,7 @@ fn a_branch_elsewhere_missing_symbolic_or_linked_is_left_alone() {
     let outside = scene.temp.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("x"), format!("{}\n", scene.baseline())).unwrap();
-    std::os::unix::fs::symlink(&outside, heads.join("topic")).unwrap();
+    symlink(&outside, heads.join("topic")).unwrap();
     assert_eq!(
         admit_now(&scene, &git, &clearance("topic/x")),
         refused("importer/BRANCH_UNFIT")
@@ -323,6 +324,90 @@ fn a_branch_elsewhere_missing_symbolic_or_linked_is_left_alone() {
         assert_eq!(scene.tip(branch), scene.baseline());
     }
     assert!(scene.ledger().open_intents().unwrap().is_empty());
+}
+
+fn pipe(place: &std::path::Path) {
+    let (at, kind) = (rustix::fs::CWD, rustix::fs::FileType::Fifo);
+    rustix::fs::mknodat(at, place, kind, rustix::fs::Mode::RUSR, 0).unwrap();
+}
+
+/// Git follows links where it writes: a log or a pack would come to lie wherever they point.
+#[test]
+fn nothing_is_written_through_a_link_in_the_git_folder() {
+    let git = git();
+    type Act<'a> = &'a dyn Fn(&std::path::Path, &std::path::Path);
+    let folder = |place: &std::path::Path, outside: &std::path::Path| {
+        let _ = std::fs::rename(place, place.with_extension("away"));
+        symlink(outside, place).unwrap();
+    };
+    let file = |place: &std::path::Path, outside: &std::path::Path| {
+        let _ = std::fs::remove_file(place);
+        symlink(outside.join("file"), place).unwrap();
+    };
+    let second = |place: &std::path::Path, outside: &std::path::Path| {
+        let _ = std::fs::remove_file(place);
+        std::fs::hard_link(outside.join("file"), place).unwrap();
+    };
+    let fifo = |place: &std::path::Path, _: &std::path::Path| {
+        let _ = std::fs::remove_file(place);
+        pipe(place);
+    };
+    let acts: [(&str, Act<'_>); 9] = [
+        ("logs", &folder),
+        ("logs/refs", &folder),
+        ("logs/refs/heads", &folder),
+        ("logs/refs/heads/main", &file),
+        ("logs/refs/heads/main", &second),
+        ("logs/refs/heads/main", &fifo),
+        ("logs/HEAD", &file),
+        ("objects/pack", &folder),
+        ("objects", &folder),
+    ];
+    for (place, act) in acts {
+        let scene = Scene::new(&Plan::HONEST);
+        let clearance = scene.clearance(&git);
+        let outside = scene.temp.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("file"), "mine").unwrap();
+        let place = scene.git_dir().join(place);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        if place.ends_with("objects") {
+            // Everything is there, and elsewhere.
+            std::fs::rename(&place, outside.join("objects")).unwrap();
+            symlink(outside.join("objects"), &place).unwrap();
+        } else {
+            act(&place, &outside);
+        }
+        let before = std::fs::read_dir(&outside).unwrap().count();
+        assert_eq!(
+            admit_now(&scene, &git, &clearance),
+            refused("importer/HOST_UNSUPPORTED"),
+            "{place:?}"
+        );
+        assert_eq!(std::fs::read(outside.join("file")).unwrap(), b"mine");
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), before);
+        assert_eq!(scene.tip("main"), scene.baseline(), "{place:?}");
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_that_git_reads_is_not_waited_for() {
+    let git = git();
+    for part in [
+        "config",
+        "packed-refs",
+        "objects/info/alternates",
+        "shallow",
+    ] {
+        let scene = Scene::new(&Plan::HONEST);
+        let place = scene.git_dir().join(part);
+        let _ = std::fs::remove_file(&place);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        pipe(&place);
+        let refused = Host::open(&git, &scene.top).unwrap_err();
+        assert_eq!(refused.code, ImporterCode::HostUnsupported, "{refused}");
+        assert!(refused.to_string().contains("is no file"), "{refused}");
+    }
 }
 
 #[test]
@@ -593,7 +678,7 @@ fn an_intent_whose_repository_is_another_one_now_is_told_and_stays_open() {
     let (scene, mut ledger) = interrupted(&git);
     let away = scene.temp.path().join("away");
     std::fs::rename(&scene.top, &away).unwrap();
-    std::os::unix::fs::symlink(&away, &scene.top).unwrap();
+    symlink(&away, &scene.top).unwrap();
     let found = recover(&git, &mut ledger, NOW).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].outcome, Outcome::Unreachable);
