@@ -116,6 +116,7 @@ fn an_admitted_commit_moves_its_branch_once_and_leaves_a_receipt() {
     exit 2
     --- stdout
     REFUSED at plan: flights/ALREADY_ADMITTED: release is at ________________________________________
+      | the certificate of an earlier flight is in $TREE/out/earlier/1
       hint: its certificate and receipt were written when it came in; leave --admit away for a new certificate
     "#);
 }
