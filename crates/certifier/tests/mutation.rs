@@ -199,6 +199,14 @@ fn a_mask_that_masks_nothing_in_any_case_leaves_its_operand_alive() {
     ));
     let unwrapped = "main.rs:2:20 logical rem_euclid -> left operand";
     assert!(called.contains(unwrapped), "{called:#?}");
+    for form in [
+        "checked_rem(u64::from(u16::MAX)).unwrap_or_default()",
+        "overflowing_rem(u64::from(u16::MAX)).0",
+    ] {
+        let left = left_of(&masked(&format!("    let quantity = quantity.{form};\n")));
+        let unwrapped = left.iter().any(|id| id.ends_with("-> left operand"));
+        assert!(unwrapped, "{form}: {left:#?}");
+    }
 }
 
 #[test]

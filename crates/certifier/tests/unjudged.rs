@@ -102,6 +102,16 @@ fn behaviour_in_constants_macros_and_patterns_of_several_choices_is_named() {
         ),
         (
             FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(\"{c:.N$}\");\n    c\n}\n",
+            &["src/lib.rs:2 unjudged macro"],
+        ),
+        (
+            FEE,
+            "fn fee(c: u64) -> u64 {\n    println!(\"{c} US$ {c:>4} AU$\");\n    println!(concat!(\"a\\n\", \"b\"));\n    c\n}\n",
+            &[],
+        ),
+        (
+            FEE,
             "fn fee(c: u64) -> u64 {\n    println!(\"{c:.w$}\\n{{\", w = wide());\n    write!(a::<b, c>(), \"{}\", c);\n    c\n}\n",
             &[],
         ),

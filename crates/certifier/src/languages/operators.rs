@@ -126,6 +126,7 @@ impl Finder<'_> {
         }
         if one_of(grammar.compounds) {
             self.swap(node, Operator::Compound);
+            self.unassigned(node);
         }
         if one_of(grammar.unaries) {
             self.unary(node);
@@ -243,6 +244,24 @@ impl Finder<'_> {
                 let text = format!("({})", self.syntax.said(side));
                 self.offer(family, self.range(node), text, 0..0);
             }
+        }
+    }
+
+    /// An assignment whose value is used becomes what it assigns to: a remainder or a mask of what is
+    /// smaller is that itself. As a statement it is left out; Go and Python know it as one alone.
+    fn unassigned(&mut self, node: usize) {
+        let parent = self.syntax.nodes[node].parent;
+        let alone = matches!(self.syntax.language, Language::Go | Language::Python);
+        if alone || self.syntax.kind(parent) == "expression_statement" {
+            return;
+        }
+        let cutting = ["%=", "&=", "|=", "^=", "<<=", ">>=", ">>>="];
+        let cuts = self
+            .operators(node)
+            .any(|at| cutting.contains(&self.syntax.said(at)));
+        if let (true, Some(left)) = (cuts, self.syntax.part(node, "left")) {
+            let text = format!("({})", self.syntax.said(left));
+            self.offer(Operator::Compound, self.range(node), text, 0..0);
         }
     }
 

@@ -321,6 +321,39 @@ fn a_remainder_becomes_what_it_is_of() {
 }
 
 #[test]
+fn an_assignment_whose_value_is_used_becomes_what_it_assigns_to() {
+    for (language, path, text) in [
+        (C, "src/a.c", "int f(int n) {\n  return (n %= 7);\n}\n"),
+        (
+            C,
+            "src/a.c",
+            "int f(int n) {\n  for (;; n %= 7) {\n    if (n > 3) return n;\n  }\n}\n",
+        ),
+        (
+            JavaScript,
+            "a.js",
+            "function f(n) {\n  return (n %= 7) * 2;\n}\n",
+        ),
+        (
+            TypeScript,
+            "a.ts",
+            "function f(n: number) {\n  return (n %= 7) * 2;\n}\n",
+        ),
+    ] {
+        let ids = ids(language, path, None, text);
+        let left = ids.iter().any(|id| id.ends_with("compound n %= 7 -> (n)"));
+        assert!(left, "{ids:#?}");
+    }
+    let alone = ids(
+        C,
+        "src/a.c",
+        None,
+        "int f(int n) {\n  n %= 7;\n  return n;\n}\n",
+    );
+    assert!(!alone.iter().any(|id| id.ends_with("-> (n)")), "{alone:#?}");
+}
+
+#[test]
 fn the_mutants_of_c() {
     let old = "int f(int n) {\n  return n;\n}\n";
     let new = "int f(int n) {\n  if (n > 9 && !g(n)) n += 3;\n  return n * 2UL;\n}\n";

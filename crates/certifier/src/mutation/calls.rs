@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use proc_macro2::TokenTree;
 use syn::spanned::Spanned;
 use syn::{Expr, Lit, Macro, RangeLimits};
 
-use super::choice::{asks, bounds, is_constant, keeps};
+use super::choice::{asks, bounds, keeps, unchanged};
 use super::operator::Operator;
 use super::survey::Silence;
 use super::syntax::{KnownMacro, parsed_arguments, shown};
@@ -23,7 +24,7 @@ impl Walker<'_> {
     /// A call of a method or function of this name, with all it is asked of. Where it lies costs its
     /// length, and chains of calls are long: only a name that chooses is worth it.
     pub(super) fn chosen_by_call(&mut self, name: &str, call: &impl Spanned, operands: &[&Expr]) {
-        if !(asks(name) || keeps(name) || bounds(name)) {
+        if !(asks(name) || keeps(name) || bounds(name) || unchanged(name, "").is_some()) {
             return;
         }
         let span = call.span().byte_range();
@@ -32,6 +33,12 @@ impl Walker<'_> {
         }
         if keeps(name) {
             self.instead(span.clone(), "nothing", "::core::option::Option::None");
+        }
+        if let [of, _] = operands {
+            let of = self.slice(of.span().byte_range()).to_owned();
+            if let Some(code) = unchanged(name, &of) {
+                self.instead(span.clone(), "left operand", &code);
+            }
         }
         if let ("then" | "then_some", Some(condition)) = (name, operands.first()) {
             let condition = condition.span().byte_range();
@@ -142,8 +149,10 @@ fn format_string(node: &Macro, shape: &KnownMacro) -> Format {
     let Some(argument) = shape.text.and_then(|number| arguments.get(number)) else {
         return Format::Absent;
     };
-    let Expr::Lit(literal) = argument else {
-        return Format::Made;
+    let literal = match argument {
+        Expr::Lit(literal) => literal,
+        Expr::Macro(made) if is_plain_text(&made.mac) => return Format::Absent,
+        _ => return Format::Made,
     };
     let Lit::Str(text) = &literal.lit else {
         return Format::Made;
@@ -161,12 +170,33 @@ fn specs(text: &str) -> Vec<&str> {
     found.filter_map(|at| text.get(at)).collect()
 }
 
-/// Whether a width is the value of a constant: `{:.MOST$}`.
+/// Whether it only puts literals together, none of which can have a place for an argument.
+fn is_plain_text(made: &Macro) -> bool {
+    let plain = |token: TokenTree| match token {
+        TokenTree::Literal(text) => {
+            let text = text.to_string().to_ascii_lowercase();
+            !text.contains('{') && !text.contains("x7b")
+        }
+        TokenTree::Punct(comma) => comma.as_char() == ',',
+        _ => false,
+    };
+    made.path.is_ident("concat") && made.tokens.clone().into_iter().all(plain)
+}
+
+/// Whether a width is the value of a constant: `{:.MOST$}`, `{price:.N$}`.
 fn has_constant_width(text: &str) -> bool {
-    text.match_indices('$').any(|(end, _)| {
-        let before = text.get(..end).unwrap_or_default();
-        let start = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
-        is_constant(before.get(start.len()..).unwrap_or_default())
+    let text = text.replace("{{", "");
+    let places = text.split('{').skip(1);
+    let specs = places.filter_map(|place| place.split('}').next()?.split_once(':'));
+    let named = |width: &str| {
+        let before = width.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        let name = width.get(before.len()..).unwrap_or_default();
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            && !name.contains(|c: char| c.is_ascii_lowercase())
+    };
+    specs.into_iter().any(|(_, spec)| {
+        let mut widths = spec.split_inclusive('$');
+        widths.any(|width| width.strip_suffix('$').is_some_and(named))
     })
 }
 

@@ -174,6 +174,8 @@ const BOUNDING: &[&str] = &[
     "rem_euclid",
     "wrapping_rem",
     "wrapping_rem_euclid",
+    "strict_rem",
+    "strict_rem_euclid",
     "bitand",
     "bitor",
     "bitxor",
@@ -182,6 +184,15 @@ const BOUNDING: &[&str] = &[
 /// Whether a call bounds a value.
 pub(super) fn bounds(name: &str) -> bool {
     BOUNDING.contains(&name)
+}
+
+/// What a remainder in another form is where it changes nothing: a call of this name, of this.
+pub(super) fn unchanged(name: &str, of: &str) -> Option<String> {
+    match name {
+        "checked_rem" | "checked_rem_euclid" => Some(format!("::core::option::Option::Some({of})")),
+        "overflowing_rem" | "overflowing_rem_euclid" => Some(format!("(({of}), false)")),
+        _ => None,
+    }
 }
 
 /// Methods that make an option of something, or keep one only sometimes.
